@@ -1,0 +1,93 @@
+"""What an exercise is, and how an answer is judged.
+
+An exercise carries its right answer, computed and never typed, and the answers that known
+slips lead to, each with a diagnosis. Judging is the same for every kind of answer: read it,
+compare it with the right one, then with each slip, and only then say what is wrong in general.
+Content lives in the section modules; kinds of answer in `kinds`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tfbook.exercises.expression import AnswerError
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A slip that people make: the answer it leads to, and what to tell them (Markdown)."""
+
+    name: str
+    answer: Any
+    diagnosis: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement of one answer.
+
+    `message` is Markdown. `mistake` is the name of the recognised slip, or None. An answer
+    that could not be read has `understood` False and a plain-text message.
+    """
+
+    correct: bool
+    message: str
+    mistake: str | None = None
+    understood: bool = True
+
+    def __str__(self) -> str:
+        return f"{'Correct' if self.correct else 'Not yet'}: {self.message}"
+
+    __repr__ = __str__
+
+
+class Kind(Protocol):
+    """A kind of answer: how it is read, compared and found wrong."""
+
+    def read(self, answer: Any) -> Any:
+        """The answer as a value. Raises AnswerError when it cannot be read."""
+
+    def same(self, value: Any, other: Any) -> bool:
+        """Whether a value that was read equals the right answer or that of a slip."""
+
+    def wrong(self, value: Any, truth: Any) -> str:
+        """What to say of a wrong value that no known slip explains (Markdown), without the answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """One self-test. All texts are Markdown with dollar mathematics."""
+
+    id: str
+    section: str
+    title: str
+    prompt: str
+    kind: Kind
+    hints: tuple[str, ...]
+    solution: str
+    truth: Any
+    mistakes: tuple[Mistake, ...]
+    praise: str = "That is right."
+
+    def key(self) -> tuple[Any, tuple[Mistake, ...]]:
+        """The right answer and the known slips."""
+        return self.truth, self.mistakes
+
+    def check(self, answer: Any) -> Verdict:
+        """Judge an answer; never raises for anything a reader can type."""
+        try:
+            value = self.kind.read(answer)
+            truth, mistakes = self.key()
+            if self.kind.same(value, truth):
+                return Verdict(True, self.praise)
+            for mistake in mistakes:
+                if self.kind.same(value, mistake.answer):
+                    return Verdict(False, mistake.diagnosis, mistake.name)
+            return Verdict(False, self.kind.wrong(value, truth))
+        except AnswerError as error:
+            return Verdict(False, f"{error}.", understood=False)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        # Looked up when shown: the forms know the exercises, and this is the one look back.
+        from tfbook.interactive import exercise_form  # noqa: PLC0415
+
+        return exercise_form(self)._repr_mimebundle_()

@@ -1,0 +1,46 @@
+"""Results over seeds that are too slow to repeat in a chapter, kept as data with their origin.
+
+`python -m tfbook.experiments.recorded` runs them again (some minutes) and rewrites
+`recorded/heads.json`. A test repeats single entries and compares.
+"""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from statistics import mean
+
+HEAD_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+SEEDS = range(5)
+TASKS = ("previous_tokens", "nearest_key")
+
+
+def recorded_accuracies(task: str) -> dict[int, list[float]]:
+    """Accuracy of each seed, by number of heads. `task` is one of TASKS."""
+    if task not in TASKS:
+        raise ValueError(f"task={task!r} was not recorded; use one of {', '.join(TASKS)}")
+    data = json.loads(files("tfbook.experiments").joinpath("recorded/heads.json").read_text("utf-8"))
+    return {int(heads): values for heads, values in data[task].items()}
+
+
+def spread(values: list[float]) -> str:
+    """Mean and range of some accuracies, for print: "0.40 (0.38 to 0.42)"."""
+    return f"{mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def record() -> None:
+    """Run every task, head count and seed, and write the file."""
+    from tqdm.auto import tqdm  # noqa: PLC0415  reading the record needs neither tqdm nor torch
+
+    from tfbook.experiments import heads  # noqa: PLC0415
+
+    data: dict[str, dict[str, list[float]]] = {}
+    for task in TASKS:
+        run = getattr(heads, task)
+        counts = tqdm(HEAD_COUNTS, desc=task)
+        data[task] = {str(n): [round(run(n, seed).accuracy, 4) for seed in SEEDS] for n in counts}
+    path = Path(__file__).with_name("recorded") / "heads.json"
+    path.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,37 @@
+"""The training loop that the experiments share."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch inside the block and restore its state after, so that runs do not affect each other."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def train(
+    model: nn.Module, loss_of_batch: Callable[[], Tensor], steps: int, rate: float, label: str, warm_up: int = 30
+) -> float:
+    """Minimise with AdamW: linear warm-up, then linear decay to zero. Returns the last loss.
+
+    `loss_of_batch` draws a batch and returns its loss.
+    """
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / warm_up) * (1 - step / steps)
+    )
+    loss = torch.tensor(float("nan"))
+    for _ in tqdm(range(steps), desc=label, leave=False):
+        loss = loss_of_batch()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return loss.item()

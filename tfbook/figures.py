@@ -1,0 +1,255 @@
+"""The book's figures: one function each, from plain data to a matplotlib figure.
+
+House style: text of 9 points or more on figures narrow enough for a phone, a palette that
+colour-blind readers can tell apart and that differs in lightness, labels at the lines rather
+than legends, a white card that also sits on a dark page.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+
+from tfbook.config import TransformerConfig
+
+BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
+WEIGHTS = "Blues"  # the colour map of attention weights: white is 0, so prints in grey keep their order
+
+_STYLE = {
+    "figure.dpi": 110,
+    "figure.facecolor": "white",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "tfbook",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw inside this block, and the reader's own matplotlib settings stay as they are."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def heads_on_a_sentence(
+    words: Sequence[str], names: Sequence[str], weights: Sequence[Sequence[Sequence[float]]]
+) -> Figure:
+    """A heat map for each head (heads, T, T): rows ask, columns are read."""
+    with house_style():
+        figure, panels = plt.subplots(len(names), 1, figsize=(4.8, 3.0 * len(names)), sharex=True)
+        for axes, name, pattern in zip(np.atleast_1d(panels), names, weights, strict=True):
+            _heat_map(axes, np.asarray(pattern), words, words)
+            axes.set_title(f"head: {name}", loc="left")
+            axes.set_ylabel("query")
+        axes.set_xlabel("key")
+        axes.tick_params(axis="x", labelrotation=60)
+    return _done(figure)
+
+
+def accuracy_by_heads(
+    tasks: Mapping[str, Mapping[int, Sequence[float]]], chance: Mapping[str, float]
+) -> Figure:
+    """Accuracy against H at equal parameters: a line through the means, a dot for each seed."""
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.2, 3.6))
+        for (task, by_heads), colour, marker in zip(tasks.items(), (BLUE, ORANGE), "os", strict=False):
+            heads = sorted(by_heads)
+            axes.plot(heads, [mean(by_heads[h]) for h in heads], color=colour, lw=2)
+            for h in heads:
+                axes.plot([h] * len(by_heads[h]), by_heads[h], marker, color=colour, ms=4, alpha=0.6)
+            axes.axhline(chance[task], color=colour, lw=1, ls=":")
+            best = max(heads, key=lambda h: mean(by_heads[h]))
+            axes.annotate(
+                task,
+                (best, mean(by_heads[best])),
+                (0, 8),
+                textcoords="offset points",
+                ha="left" if best == heads[0] else "center",
+                color=colour,
+                weight="bold",
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(heads, [str(h) for h in heads])
+        axes.set(xlabel="heads H, at d = 64 (head width 64 / H)", ylabel="accuracy", ylim=(0, 1.12))
+        axes.text(heads[-1], max(chance.values()) - 0.02, "dotted: chance", ha="right", va="top", fontsize=9, color=GREY)
+    return _done(figure)
+
+
+def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> Figure:
+    """Mean weight (heads, offsets) that each head of a trained layer gives to the token so far back."""
+    shown = np.asarray(weights)[:, : look_back + 2]
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.0, 0.34 * len(shown) + 1.1))
+        _heat_map(axes, shown, [f"head {h}" for h in range(len(shown))], [str(k) for k in range(shown.shape[1])])
+        axes.set_xlabel("tokens back from the query (0 is the query itself)")
+    return _done(figure)
+
+
+def two_counterexamples(distance: float) -> Figure:
+    """The plane pictures of the two functions: what one head cannot reach, and what it swaps."""
+    with house_style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.3))
+        left.plot([1, 0], [0, 1], color=BLUE, lw=3)
+        left.plot([1, 0], [0, 1], "o", color=BLUE)
+        left.plot([1], [1], "s", color=ORANGE, ms=8)
+        left.annotate("", (1, 1), (0.5, 0.5), arrowprops={"arrowstyle": "<->", "color": GREY})
+        left.text(0.56, 0.84, f"{distance:.3f}", color=GREY, ha="center")
+        left.text(1.0, 1.08, "wanted: (1, 1)", color=ORANGE, ha="center")
+        left.text(0.02, 0.18, "one head:\non the segment", color=BLUE, ha="left")
+        left.set(xlim=(-0.15, 1.35), ylim=(-0.15, 1.3), title="coordinatewise maximum")
+        turn = 2 * np.pi * np.arange(5) / 5
+        x, y = np.cos(turn), np.sin(turn)
+        right.add_patch(plt.Circle((0, 0), 1, fill=False, color=GREY, lw=1))
+        right.plot(x, y, "o", color=BLUE, ms=7)
+        arrow = {"arrowstyle": "<->", "color": ORANGE, "lw": 2, "shrinkA": 6, "shrinkB": 6}
+        right.annotate("", (x[0], y[0]), (x[2], y[2]), arrowprops=arrow)
+        right.text(0, -0.02, "each answers\nwith the other", color=ORANGE, ha="center", va="center", fontsize=9)
+        right.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), title="swap two of n points")
+        for axes in (left, right):
+            axes.set_aspect("equal")
+            axes.set_xlabel("first coordinate")
+        left.set_ylabel("second coordinate")
+    return _done(figure)
+
+
+def one_head_by_numbers(scores: Sequence[Sequence[float]], weights: Sequence[Sequence[float]]) -> Figure:
+    """Scores (T, S) and their softmax side by side, each number written into its cell."""
+    with house_style():
+        figure, panels = plt.subplots(1, 2, figsize=(6.0, 3.0), sharey=True)
+        names = [str(t + 1) for t in range(len(scores))]
+        for axes, numbers, title in zip(panels, (scores, weights), ("scores  Q Kᵀ / √d_h", "weights: each row sums to 1"), strict=True):
+            shown = np.asarray(numbers)
+            _heat_map(axes, np.exp(shown) / np.exp(shown).max() if shown is scores else shown, names, names)
+            for (row, column), number in np.ndenumerate(shown):
+                axes.text(column, row, f"{number:.2f}", ha="center", va="center", fontsize=9, color="black")
+            axes.set(title=title, xlabel="key s")
+        panels[0].set_ylabel("query t")
+    return _done(figure)
+
+
+def transformer_map(config: TransformerConfig) -> Figure:
+    """The encoder and decoder stacks with the paths of data, and the section that treats each part."""
+    with house_style():
+        figure, axes = plt.subplots(figsize=(6.0, 7.4))
+        axes.set(xlim=(0, 10), ylim=(-0.3, 12.6))
+        axes.axis("off")
+        attention, feed_forward = "2.5.1", "2.5.2"
+        _stack_of_boxes(
+            axes,
+            left=0.4,
+            title=f"encoder, {config.n_layers} blocks",
+            boxes=[("self-attention", attention, BLUE), ("feed-forward", feed_forward, GREEN)],
+            below="source tokens",
+            above=f"T states of width d = {config.d_model}",
+        )
+        _stack_of_boxes(
+            axes,
+            left=5.6,
+            title=f"decoder, {config.n_layers} blocks",
+            boxes=[
+                ("causal self-attention", attention, BLUE),
+                ("cross-attention", "2.5.4", PINK),
+                ("feed-forward", feed_forward, GREEN),
+            ],
+            below="target tokens so far",
+            above=f"next token, one of V = {config.vocab_size:,}",
+        )
+        # From the encoder's states to the keys and values of every cross-attention.
+        axes.plot([2.2, 2.2, 4.9, 4.9], [7.75, 8.6, 8.6, 5.2], color=PINK, lw=2)
+        axes.add_patch(FancyArrowPatch((4.9, 5.2), (5.85, 5.2), arrowstyle="-|>", mutation_scale=14, color=PINK, lw=2))
+        axes.text(4.75, 6.6, "keys and\nvalues", ha="right", va="center", fontsize=9, color=PINK)
+        strip = "2.5.4 three layouts    2.5.5 shapes and parameters"
+        axes.text(5, 12.35, strip, ha="center", fontsize=9.5, color=GREY)
+        axes.text(5, 11.85, "2.5.6 training and inference    2.5.7 build it and verify it", ha="center", fontsize=9.5, color=GREY)
+    return _done(figure)
+
+
+def _stack_of_boxes(
+    axes: Axes, left: float, title: str, boxes: Sequence[tuple[str, str, str]], below: str, above: str
+) -> None:
+    """One stack, from its tokens at the bottom to what it returns at the top."""
+    middle, width, bottom, step = left + 1.8, 3.6, 2.5, 2.0
+    top = bottom + step * len(boxes)
+    axes.add_patch(Rectangle((left - 0.2, bottom - 0.55), width + 0.6, top - bottom + 0.35, fill=False, ls="--", ec=GREY))
+    axes.text(left - 0.15, top - 0.1, title, fontsize=9.5, color=GREY, va="bottom")
+    _arrow(axes, middle, 0.25, 0.85)
+    axes.text(middle, 0.0, below, ha="center", va="center")
+    _box(axes, left, 0.9, width, "embedding + positions", "", GREY)
+    _arrow(axes, middle, 1.6, bottom)
+    for index, (name, section, colour) in enumerate(boxes):
+        y = bottom + index * step
+        _box(axes, left, y, width, name, section, colour)
+        _arrow(axes, middle, y + 0.7, y + 1.0)
+        axes.text(middle, y + 1.2, "add & norm  2.5.3", ha="center", va="center", fontsize=9, color="black")
+        # The residual path goes around the sublayer.
+        side = left + width + 0.22
+        axes.plot([middle, side, side], [y - 0.25, y - 0.25, y + 1.2], color=ORANGE, lw=1.5)
+        axes.add_patch(FancyArrowPatch((side, y + 1.2), (middle + 1.45, y + 1.2), arrowstyle="-|>", mutation_scale=9, color=ORANGE))
+        _arrow(axes, middle, y + 1.4, y + step)
+    axes.text(middle, top + 1.35, above, ha="center", va="center", fontsize=9.5)
+    _arrow(axes, middle, top, top + 1.1)
+
+
+def _box(axes: Axes, x: float, y: float, width: float, name: str, section: str, colour: str) -> None:
+    style = "round,pad=0.02,rounding_size=0.12"
+    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fc=colour, ec=colour, alpha=0.16))
+    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fill=False, ec=colour, lw=1.5))
+    label = f"{name}  {section}".strip()
+    axes.text(x + width / 2, y + 0.35, label, ha="center", va="center", fontsize=9.5, color="black")
+
+
+def _arrow(axes: Axes, x: float, low: float, high: float) -> None:
+    axes.add_patch(FancyArrowPatch((x, low), (x, high), arrowstyle="-|>", mutation_scale=10, color="black", lw=1, shrinkA=0, shrinkB=0))
+
+
+def _heat_map(axes: Axes, values: "np.ndarray", rows: Sequence[str], columns: Sequence[str]) -> None:
+    axes.imshow(values, cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="#dddddd", lw=0.6)
+    axes.tick_params(which="both", length=0)
+
+
+def _done(figure: Figure) -> Figure:
+    """Detach the figure from pyplot: a notebook shows it once, by being a cell's value."""
+    plt.close(figure)
+    return figure
+
+
+def save_drawings(folder: Path) -> list[Path]:
+    """Write the drawings that Markdown pages show, as SVG with the same bytes every time."""
+    from tfbook.experiments.refresher import one_head  # noqa: PLC0415  needs torch, unlike the figures
+
+    head = one_head()
+    drawings = {
+        "transformer-map": transformer_map(TransformerConfig(n_layers=6, d_model=512, n_heads=8)),
+        "one-head-by-numbers": one_head_by_numbers(head.scores, head.weights),
+    }
+    paths = []
+    for name, figure in drawings.items():
+        path = folder / f"{name}.svg"
+        with house_style():
+            figure.savefig(path, metadata={"Date": None, "Creator": None})
+        paths.append(path)
+    return paths
+
+
+if __name__ == "__main__":
+    save_drawings(Path("chapters/images"))

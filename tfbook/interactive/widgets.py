@@ -1,0 +1,81 @@
+"""A form as ipywidgets, for a live kernel: Jupyter, Binder, Colab."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as ipw
+
+from tfbook.interactive.form import Field, Form
+from tfbook.interactive.markup import to_html, to_html_inline
+
+_WIDE = {"description_width": "initial"}
+
+
+def widget_bundle(form: Form) -> dict[str, Any]:
+    """The MIME bundle of the form's widget, without its text form."""
+    bundle: dict[str, Any] = dict(build_widget(form)._repr_mimebundle_())
+    bundle.pop("text/plain", None)
+    return bundle
+
+
+def build_widget(form: Form) -> ipw.VBox:
+    """The whole form. Its answers come from the same function as those of the static page."""
+    from tfbook.interactive import respond  # noqa: PLC0415  forms are built there: this is the way back
+
+    inputs = {field.name: _input(field) for field in form.fields}
+    result = ipw.HTMLMath(form.first)
+
+    def ask(_: object = None) -> None:
+        values = {name: given.read() for name, given in inputs.items()}
+        response = respond({"name": form.name, "arguments": {"id": form.id, "values": values}})
+        result.value = response.html
+
+    parts: list[ipw.Widget] = [ipw.HTMLMath(f"<b>{to_html_inline(form.title)}</b>{to_html(form.intro)}")]
+    parts += [given.shown for given in inputs.values()]
+    if form.button:
+        button = ipw.Button(description=form.button, button_style="primary")
+        button.on_click(ask)
+        parts.append(button)
+    else:
+        for given in inputs.values():
+            given.source.observe(ask, "value")
+    parts.append(result)
+    parts += [ipw.HTMLMath(f"<details><summary>{name}</summary>{body}</details>") for name, body in form.folds]
+    return ipw.VBox(parts)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """The widget of a field as shown, the one that changes, and how to read it."""
+
+    shown: ipw.Widget
+    source: ipw.Widget
+    read: Callable[[], Any]
+
+
+def _input(field: Field) -> _Input:
+    match field.kind:
+        case "radio":
+            pairs = [(f"{value}  {label}", value) for value, label in field.options]
+            radio = ipw.RadioButtons(options=pairs, value=None, layout={"width": "max-content"})
+            return _Input(radio, radio, lambda: radio.value or "")
+        case "checkboxes":
+            boxes = {
+                value: ipw.Checkbox(description=f"{value}  {label}", indent=False, layout={"width": "auto"})
+                for value, label in field.options
+            }
+            group = ipw.VBox(list(boxes.values()))
+            return _Input(group, group, lambda: [value for value, box in boxes.items() if box.value])
+        case "slider":
+            box = ipw.Text(value=str(field.value), layout={"width": "8em"})
+            slider = ipw.SelectionSlider(
+                options=field.stops, value=field.value, description=field.label, style=_WIDE
+            )
+            slider.observe(lambda change: setattr(box, "value", str(change["new"])), "value")
+            return _Input(ipw.HBox([slider, box]), box, lambda: box.value)
+        case "checkbox":
+            check = ipw.Checkbox(description=field.label, value=bool(field.value), indent=False)
+            return _Input(check, check, lambda: check.value)
+    text = ipw.Text(description=field.label, placeholder=field.help, value=str(field.value), style=_WIDE)
+    return _Input(text, text, lambda: text.value)

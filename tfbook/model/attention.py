@@ -1,0 +1,141 @@
+"""Multi-head attention: several scaled dot-product attentions side by side, then one mixing matrix.
+
+Conventions: batch first; rows are positions; a mask is boolean and True means "may attend"
+(see `tfbook.model.masks`). Shapes use B batch, T query length, S key length, d model width,
+H query heads, n_kv key/value heads, d_h head width. Grouped-query attention (n_kv < H) and
+multi-query attention (n_kv = 1) are the same code with fewer key/value heads: query head h
+reads key/value head h // (H / n_kv).
+
+Two paths compute the same numbers. `attend` is the one to use: torch's fused kernel. Its plain
+twin `attend_with_weights` writes the formula out and also returns the weights, for looking at.
+
+Left out: rotary positions and the cache.
+Source: Vaswani et al. 2017 (arXiv 1706.03762), section 3.2; grouped queries: Ainslie et al.
+2023 (arXiv 2305.13245).
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tfbook.config import TransformerConfig
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+    """softmax(Q K^T / sqrt(d_h)) V, fused.
+
+    query (B, H, T, d_h), key (B, n_kv, S, d_h), value (B, n_kv, S, d_v); mask boolean, any
+    shape that broadcasts to (B, H, T, S). Returns (B, H, T, d_v). A query that may attend to
+    nothing gets zeros.
+    """
+    _check_mask(mask, query, key)
+    grouped = key.shape[1] != query.shape[1]
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, enable_gqa=grouped
+    )
+
+
+def attend_with_weights(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """The same as `attend`, written out. Returns the output and the weights (B, H, T, S).
+
+    With dropout the weights returned are those that were used: their rows no longer sum to 1.
+    """
+    _check_mask(mask, query, key)
+    group = query.shape[1] // key.shape[1]
+    # Footgun: query heads of a group are neighbours, so repeat each K/V head in place
+    # (0, 0, 1, 1); `repeat` would tile them (0, 1, 0, 1) and mix up the groups.
+    key = key.repeat_interleave(group, dim=1)  # (B, n_kv, S, d_h) -> (B, H, S, d_h)
+    value = value.repeat_interleave(group, dim=1)
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (B, H, T, S)
+    if mask is not None:
+        # The lowest finite number rather than -inf: a row with nothing to attend to stays finite.
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(dim=-1, dtype=torch.float32 if scores.dtype.itemsize < 4 else None)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    weights = F.dropout(weights.to(value.dtype), dropout, training=dropout > 0)
+    return weights @ value, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head, grouped-query or multi-query attention, self or cross.
+
+    The four maps are `nn.Linear`, so a weight is stored transposed: `query.weight` is
+    (H d_h, d), and the h-th head's W^Q is its rows h d_h to (h + 1) d_h, transposed.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.n_kv_heads, config.d_head
+        self.d_model, self.dropout = config.d_model, config.dropout
+        self.query = nn.Linear(config.d_model, config.d_query, bias=config.qkv_bias)
+        self.key = nn.Linear(config.d_model, config.d_kv, bias=config.qkv_bias)
+        self.value = nn.Linear(config.d_model, config.d_kv, bias=config.qkv_bias)
+        self.output = nn.Linear(config.d_query, config.d_model, bias=config.output_bias)
+
+    def forward(self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Attend from each position of x to the positions of the source (x itself when None).
+
+        x (B, T, d), source (B, S, d), mask boolean and broadcastable to (B, H, T, S).
+        Returns (B, T, d). Raises ValueError for a shape or mask that does not fit.
+        """
+        heads = attend(*self.project(x, source), mask, self._dropout_now())
+        return self.output(merge_heads(heads))
+
+    def with_weights(
+        self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`forward` by the plain path: the output (B, T, d) and the weights (B, H, T, S)."""
+        heads, weights = attend_with_weights(*self.project(x, source), mask, self._dropout_now())
+        return self.output(merge_heads(heads)), weights
+
+    def project(self, x: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, H, T, d_h) from x; keys and values (B, n_kv, S, d_h) from the source."""
+        source = x if source is None else source
+        self._check_input("x", x)
+        self._check_input("source", source)
+        if x.shape[0] != source.shape[0]:
+            # Footgun: a batch of one would broadcast, silently, against a batch of many.
+            raise ValueError(f"x has batch {x.shape[0]} but source has {source.shape[0]}; give equal batches")
+        return (
+            split_heads(self.query(x), self.n_heads),
+            split_heads(self.key(source), self.n_kv_heads),
+            split_heads(self.value(source), self.n_kv_heads),
+        )
+
+    def _dropout_now(self) -> float:
+        return self.dropout if self.training else 0.0  # the fused kernel would drop in eval mode too
+
+    def _check_input(self, name: str, x: Tensor) -> None:
+        if x.dim() != 3 or x.shape[-1] != self.d_model:
+            raise ValueError(
+                f"{name} has shape {tuple(x.shape)}; give (batch, length, d_model) with d_model={self.d_model}"
+            )
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """(B, T, H d_h) -> (B, H, T, d_h)."""
+    batch, length, width = x.shape
+    # Footgun: viewing straight as (B, H, T, d_h) has the right shape and mixes positions with heads.
+    return x.view(batch, length, n_heads, width // n_heads).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """(B, H, T, d_h) -> (B, T, H d_h): the heads side by side, undoing `split_heads`."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        # Footgun: a float mask would be *added* to the scores, and a 0/1 mask would mask nothing.
+        raise TypeError(f"mask has dtype {mask.dtype}; give a boolean mask in which True means may attend")
+    full = (*query.shape[:-1], key.shape[-2])  # (B, H, T, S)
+    aligned = (1,) * (len(full) - mask.dim()) + tuple(mask.shape)
+    if len(aligned) != len(full) or any(m not in (1, f) for m, f in zip(aligned, full, strict=True)):
+        raise ValueError(f"mask has shape {tuple(mask.shape)}; give one that broadcasts to (B, H, T, S) = {full}")

@@ -1,0 +1,220 @@
+// Brings the page's forms to life. Python answers, in a worker that starts at the first touch;
+// this script only carries text to it and shows what comes back.
+(() => {
+  "use strict";
+
+  const PATIENCE = 60_000; // ms until a silent start counts as failed
+  const STORE = "tfbook:answered";
+  const root = document.documentElement.dataset.content_root || "./";
+  const forms = [...document.querySelectorAll("form.tfb-form[data-asks]")];
+
+  // --- the runtime -------------------------------------------------------------------------
+
+  const runtime = { worker: null, state: "asleep", waiting: new Map(), tickets: 0, timer: 0 };
+
+  function startRuntime() {
+    if (runtime.state !== "asleep") return;
+    if (location.protocol === "file:") {
+      return stopRuntime(
+        "This folder is open as files, and browsers start no Python from files. " +
+          "Serve it (make serve, or python -m http.server in this folder) and the forms answer.",
+      );
+    }
+    runtime.state = "starting";
+    note("Starting Python in your browser…");
+    runtime.timer = setTimeout(() => stopRuntime(unavailable("no answer in a minute")), PATIENCE);
+    try {
+      runtime.worker = new Worker(new URL(`${root}_live/worker.mjs`, location.href), { type: "module" });
+    } catch (error) {
+      return stopRuntime(unavailable(error.message));
+    }
+    runtime.worker.onerror = (event) => stopRuntime(unavailable(event.message || "its script did not load"));
+    runtime.worker.onmessage = ({ data }) => {
+      if (data.kind === "fatal") return stopRuntime(unavailable(data.reason));
+      clearTimeout(runtime.timer);
+      if (data.kind === "ready") {
+        runtime.state = "ready";
+        note("");
+      } else {
+        const settle = runtime.waiting.get(data.ticket);
+        runtime.waiting.delete(data.ticket);
+        settle(data.response);
+      }
+    };
+  }
+
+  const unavailable = (reason) =>
+    `Python did not start here (${reason}), so the forms on this page cannot answer. ` +
+    "Hints and worked answers below open all the same.";
+
+  function stopRuntime(reason) {
+    clearTimeout(runtime.timer);
+    if (runtime.worker) runtime.worker.terminate();
+    runtime.state = "off";
+    for (const settle of runtime.waiting.values()) settle(null);
+    runtime.waiting.clear();
+    note(reason);
+    for (const form of forms) {
+      form.classList.remove("tfb-busy");
+      for (const button of form.querySelectorAll("button")) button.disabled = true;
+    }
+  }
+
+  function ask(request) {
+    startRuntime();
+    if (runtime.state === "off") return Promise.resolve(null);
+    const ticket = ++runtime.tickets;
+    runtime.worker.postMessage({ ticket, request: JSON.stringify(request) });
+    return new Promise((settle) => runtime.waiting.set(ticket, settle));
+  }
+
+  function note(text) {
+    for (const form of forms) {
+      const line = form.querySelector(".tfb-note[role=status]");
+      line.textContent = text;
+      line.hidden = !text;
+    }
+  }
+
+  // --- one form ----------------------------------------------------------------------------
+
+  function values(form) {
+    const found = {};
+    for (const input of form.querySelectorAll("[name]")) {
+      if (input.type === "radio") found[input.name] ??= "";
+      if (input.type === "radio" && input.checked) found[input.name] = input.value;
+      if (input.type === "checkbox" && input.closest("[data-many=true]")) {
+        found[input.name] ??= [];
+        if (input.checked) found[input.name].push(input.value);
+      } else if (input.type === "checkbox") found[input.name] = input.checked;
+      if (input.type === "text") found[input.name] = input.value;
+    }
+    return found;
+  }
+
+  function enliven(form) {
+    const { name, arguments: known } = JSON.parse(form.dataset.asks);
+    const result = form.querySelector(".tfb-result");
+    let asking = false;
+    let again = false;
+
+    async function answer() {
+      if (asking) {
+        again = true; // only the latest state of the form is worth an answer
+        return;
+      }
+      asking = true;
+      do {
+        again = false;
+        form.classList.add("tfb-busy");
+        const response = await ask({ name, arguments: { ...known, values: values(form) } });
+        if (response && !again) show(response);
+      } while (again);
+      form.classList.remove("tfb-busy");
+      asking = false;
+    }
+
+    function show({ html, status }) {
+      result.innerHTML = html; // made by the book's Python, which escapes what was typed
+      form.dataset.status = status;
+      if (window.MathJax?.typesetPromise) {
+        window.MathJax.typesetClear?.([result]);
+        window.MathJax.typesetPromise([result]);
+      }
+      if (name === "exercise" && status === "correct") remember(known.id);
+    }
+
+    for (const wake of ["focusin", "pointerover", "input"]) {
+      form.addEventListener(wake, startRuntime, { once: true });
+    }
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (form.dataset.live === "false") answer();
+    });
+    form.addEventListener("input", ({ target }) => {
+      couple(target);
+      if (form.dataset.live === "true") answer();
+    });
+    if (runtime.state !== "off") {
+      for (const button of form.querySelectorAll("button")) button.disabled = false;
+    }
+  }
+
+  // A slider runs over the indices of its stops; the box beside it holds the value that counts.
+  function couple(input) {
+    const pair = input.closest(".tfb-slider");
+    if (!pair) return;
+    const [slider, box] = pair.querySelectorAll("input");
+    const stops = JSON.parse(slider.dataset.stops);
+    if (input === slider) box.value = stops[slider.value];
+    else {
+      const typed = Number(box.value);
+      const distance = (stop) => Math.abs(stop - typed);
+      if (box.value.trim() && Number.isFinite(typed)) {
+        slider.value = stops.indexOf(stops.reduce((a, b) => (distance(b) < distance(a) ? b : a)));
+      }
+    }
+    slider.setAttribute("aria-valuetext", box.value);
+  }
+
+  // --- progress, kept in this browser alone ------------------------------------------------
+
+  function answered() {
+    try {
+      const list = JSON.parse(localStorage.getItem(STORE) || "[]");
+      return new Set(Array.isArray(list) ? list : []);
+    } catch {
+      return new Set(); // storage is off or holds something else: progress starts anew
+    }
+  }
+
+  function store(ids) {
+    try {
+      localStorage.setItem(STORE, JSON.stringify([...ids].sort()));
+    } catch {
+      note("This browser keeps no storage for this page, so progress lasts until you leave it.");
+    }
+    showProgress(ids);
+  }
+
+  const remember = (id) => store(answered().add(id));
+
+  function showProgress(ids) {
+    for (const form of forms) {
+      const { name, arguments: known } = JSON.parse(form.dataset.asks);
+      if (name !== "exercise") continue;
+      const done = ids.has(known.id);
+      form.classList.toggle("tfb-done", done);
+      form.querySelector(".tfb-mark").textContent = done ? " ✓ answered" : "";
+    }
+    const all = JSON.parse(document.getElementById("tfb-exercises")?.textContent || "{}");
+    for (const place of document.querySelectorAll("[data-tfb-progress]")) {
+      const section = place.dataset.tfbProgress;
+      const list = section ? all[section] || [] : Object.values(all).flat();
+      const done = list.filter((id) => ids.has(id)).length;
+      const where = section ? "in this section" : "in the book";
+      place.textContent = `${done} of ${list.length} self-tests answered ${where}. `;
+      if (done) {
+        const reset = document.createElement("button");
+        reset.type = "button";
+        reset.textContent = "Start over";
+        reset.onclick = () => store([...ids].filter((id) => !list.includes(id)));
+        place.append(reset);
+      }
+    }
+  }
+
+  // --- start -------------------------------------------------------------------------------
+
+  function begin() {
+    for (const form of forms) enliven(form);
+    showProgress(answered());
+    const colab = document.querySelector('a[href^="https://colab.research.google.com/"]');
+    for (const place of document.querySelectorAll("[data-launch]")) {
+      if (colab) place.append(Object.assign(document.createElement("a"), { href: colab.href, textContent: "Open in Colab" }));
+      else place.textContent = "Open this chapter's notebook with Jupyter from the book's folder.";
+    }
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();
