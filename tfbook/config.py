@@ -166,7 +166,9 @@ class TransformerConfig:
                 "sine and cosine; use an even d_model or other positions"
             )
         if self.norm == "rmsnorm" and self.norm_bias:
-            raise ValueError("norm_bias=True, but RMSNorm has no bias; use norm='layernorm' or drop norm_bias")
+            raise ValueError(
+                "norm_bias=True, but RMSNorm has no bias; use norm='layernorm' or drop norm_bias"
+            )
 
     def _check_numbers(self) -> None:
         _check_real("dropout", self.dropout, low=0.0, below=1.0)

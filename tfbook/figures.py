@@ -9,20 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from tfbook.config import TransformerConfig
 
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
 WEIGHTS = "Blues"  # the colour map of attention weights: white is 0, so prints in grey keep their order
 
-_STYLE = {
+_STYLE: Any = {
     "figure.dpi": 110,
     "figure.facecolor": "white",
     "font.size": 10,
@@ -85,7 +86,15 @@ def accuracy_by_heads(
         axes.set_xscale("log", base=2)
         axes.set_xticks(heads, [str(h) for h in heads])
         axes.set(xlabel="heads H, at d = 64 (head width 64 / H)", ylabel="accuracy", ylim=(0, 1.12))
-        axes.text(heads[-1], max(chance.values()) - 0.02, "dotted: chance", ha="right", va="top", fontsize=9, color=GREY)
+        axes.text(
+            heads[-1],
+            max(chance.values()) - 0.02,
+            "dotted: chance",
+            ha="right",
+            va="top",
+            fontsize=9,
+            color=GREY,
+        )
     return _done(figure)
 
 
@@ -94,7 +103,9 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
     shown = np.asarray(weights)[:, : look_back + 2]
     with house_style():
         figure, axes = plt.subplots(figsize=(5.0, 0.34 * len(shown) + 1.1))
-        _heat_map(axes, shown, [f"head {h}" for h in range(len(shown))], [str(k) for k in range(shown.shape[1])])
+        _heat_map(
+            axes, shown, [f"head {h}" for h in range(len(shown))], [str(k) for k in range(shown.shape[1])]
+        )
         axes.set_xlabel("tokens back from the query (0 is the query itself)")
     return _done(figure)
 
@@ -102,22 +113,24 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
 def two_counterexamples(distance: float) -> Figure:
     """The plane pictures of the two functions: what one head cannot reach, and what it swaps."""
     with house_style():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.3))
+        figure, (left, right) = plt.subplots(1, 2, figsize=(5.6, 3.0))
         left.plot([1, 0], [0, 1], color=BLUE, lw=3)
         left.plot([1, 0], [0, 1], "o", color=BLUE)
         left.plot([1], [1], "s", color=ORANGE, ms=8)
         left.annotate("", (1, 1), (0.5, 0.5), arrowprops={"arrowstyle": "<->", "color": GREY})
         left.text(0.56, 0.84, f"{distance:.3f}", color=GREY, ha="center")
         left.text(1.0, 1.08, "wanted: (1, 1)", color=ORANGE, ha="center")
-        left.text(0.02, 0.18, "one head:\non the segment", color=BLUE, ha="left")
+        left.text(-0.1, 0.12, "one head:\non the line", color=BLUE, ha="left")
         left.set(xlim=(-0.15, 1.35), ylim=(-0.15, 1.3), title="coordinatewise maximum")
         turn = 2 * np.pi * np.arange(5) / 5
         x, y = np.cos(turn), np.sin(turn)
-        right.add_patch(plt.Circle((0, 0), 1, fill=False, color=GREY, lw=1))
+        right.add_patch(Circle((0, 0), 1, fill=False, color=GREY, lw=1))
         right.plot(x, y, "o", color=BLUE, ms=7)
         arrow = {"arrowstyle": "<->", "color": ORANGE, "lw": 2, "shrinkA": 6, "shrinkB": 6}
         right.annotate("", (x[0], y[0]), (x[2], y[2]), arrowprops=arrow)
-        right.text(0, -0.02, "each answers\nwith the other", color=ORANGE, ha="center", va="center", fontsize=9)
+        right.text(
+            0, -0.02, "each answers\nwith the other", color=ORANGE, ha="center", va="center", fontsize=9
+        )
         right.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), title="swap two of n points")
         for axes in (left, right):
             axes.set_aspect("equal")
@@ -129,11 +142,14 @@ def two_counterexamples(distance: float) -> Figure:
 def one_head_by_numbers(scores: Sequence[Sequence[float]], weights: Sequence[Sequence[float]]) -> Figure:
     """Scores (T, S) and their softmax side by side, each number written into its cell."""
     with house_style():
-        figure, panels = plt.subplots(1, 2, figsize=(6.0, 3.0), sharey=True)
+        figure, panels = plt.subplots(1, 2, figsize=(5.4, 2.8), sharey=True)
         names = [str(t + 1) for t in range(len(scores))]
-        for axes, numbers, title in zip(panels, (scores, weights), ("scores  Q Kᵀ / √d_h", "weights: each row sums to 1"), strict=True):
+        for axes, numbers, title in zip(
+            panels, (scores, weights), ("scores Q Kᵀ / √d_h", "weights: rows sum to 1"), strict=True
+        ):
             shown = np.asarray(numbers)
-            _heat_map(axes, np.exp(shown) / np.exp(shown).max() if shown is scores else shown, names, names)
+            # Pale enough for the numbers in the cells, in order of size.
+            _heat_map(axes, 0.5 * (shown - shown.min()) / np.ptp(shown), names, names)
             for (row, column), number in np.ndenumerate(shown):
                 axes.text(column, row, f"{number:.2f}", ha="center", va="center", fontsize=9, color="black")
             axes.set(title=title, xlabel="key s")
@@ -144,14 +160,15 @@ def one_head_by_numbers(scores: Sequence[Sequence[float]], weights: Sequence[Seq
 def transformer_map(config: TransformerConfig) -> Figure:
     """The encoder and decoder stacks with the paths of data, and the section that treats each part."""
     with house_style():
-        figure, axes = plt.subplots(figsize=(6.0, 7.4))
-        axes.set(xlim=(0, 10), ylim=(-0.3, 12.6))
+        figure, axes = plt.subplots(figsize=(6.0, 6.6))
+        axes.set(xlim=(0, 10), ylim=(-1.8, 10.3))
         axes.axis("off")
         attention, feed_forward = "2.5.1", "2.5.2"
         _stack_of_boxes(
             axes,
             left=0.4,
-            title=f"encoder, {config.n_layers} blocks",
+            title="encoder",
+            times=config.n_layers,
             boxes=[("self-attention", attention, BLUE), ("feed-forward", feed_forward, GREEN)],
             below="source tokens",
             above=f"T states of width d = {config.d_model}",
@@ -159,7 +176,8 @@ def transformer_map(config: TransformerConfig) -> Figure:
         _stack_of_boxes(
             axes,
             left=5.6,
-            title=f"decoder, {config.n_layers} blocks",
+            title="decoder",
+            times=config.n_layers,
             boxes=[
                 ("causal self-attention", attention, BLUE),
                 ("cross-attention", "2.5.4", PINK),
@@ -169,23 +187,41 @@ def transformer_map(config: TransformerConfig) -> Figure:
             above=f"next token, one of V = {config.vocab_size:,}",
         )
         # From the encoder's states to the keys and values of every cross-attention.
-        axes.plot([2.2, 2.2, 4.9, 4.9], [7.75, 8.6, 8.6, 5.2], color=PINK, lw=2)
-        axes.add_patch(FancyArrowPatch((4.9, 5.2), (5.85, 5.2), arrowstyle="-|>", mutation_scale=14, color=PINK, lw=2))
-        axes.text(4.75, 6.6, "keys and\nvalues", ha="right", va="center", fontsize=9, color=PINK)
-        strip = "2.5.4 three layouts    2.5.5 shapes and parameters"
-        axes.text(5, 12.35, strip, ha="center", fontsize=9.5, color=GREY)
-        axes.text(5, 11.85, "2.5.6 training and inference    2.5.7 build it and verify it", ha="center", fontsize=9.5, color=GREY)
+        axes.plot([2.2, 2.2, 4.95, 4.95], [8.0, 8.6, 8.6, 4.85], color=PINK, lw=2)
+        arrow = FancyArrowPatch(
+            (4.95, 4.85), (5.65, 4.85), arrowstyle="-|>", mutation_scale=12, color=PINK, lw=2
+        )
+        axes.add_patch(arrow)
+        axes.text(2.4, 8.75, "keys and values", ha="left", va="bottom", fontsize=9.5, color=PINK)
+        for line, text in enumerate(
+            (
+                "2.5.4 three layouts  ·  2.5.5 shapes and parameters",
+                "2.5.6 training and inference  ·  2.5.7 build it",
+            )
+        ):
+            axes.text(5, -1.0 - 0.55 * line, text, ha="center", fontsize=9.5, color=GREY)
     return _done(figure)
 
 
 def _stack_of_boxes(
-    axes: Axes, left: float, title: str, boxes: Sequence[tuple[str, str, str]], below: str, above: str
+    axes: Axes,
+    left: float,
+    title: str,
+    times: int,
+    boxes: Sequence[tuple[str, str, str]],
+    below: str,
+    above: str,
 ) -> None:
     """One stack, from its tokens at the bottom to what it returns at the top."""
     middle, width, bottom, step = left + 1.8, 3.6, 2.5, 2.0
     top = bottom + step * len(boxes)
-    axes.add_patch(Rectangle((left - 0.2, bottom - 0.55), width + 0.6, top - bottom + 0.35, fill=False, ls="--", ec=GREY))
+    axes.add_patch(
+        Rectangle((left - 0.2, bottom - 0.55), width + 0.6, top - bottom + 0.35, fill=False, ls="--", ec=GREY)
+    )
     axes.text(left - 0.15, top - 0.1, title, fontsize=9.5, color=GREY, va="bottom")
+    axes.text(
+        left + width + 0.35, top - 0.1, f"× {times} blocks", fontsize=9.5, color=GREY, va="bottom", ha="right"
+    )
     _arrow(axes, middle, 0.25, 0.85)
     axes.text(middle, 0.0, below, ha="center", va="center")
     _box(axes, left, 0.9, width, "embedding + positions", "", GREY)
@@ -198,10 +234,15 @@ def _stack_of_boxes(
         # The residual path goes around the sublayer.
         side = left + width + 0.22
         axes.plot([middle, side, side], [y - 0.25, y - 0.25, y + 1.2], color=ORANGE, lw=1.5)
-        axes.add_patch(FancyArrowPatch((side, y + 1.2), (middle + 1.45, y + 1.2), arrowstyle="-|>", mutation_scale=9, color=ORANGE))
-        _arrow(axes, middle, y + 1.4, y + step)
-    axes.text(middle, top + 1.35, above, ha="center", va="center", fontsize=9.5)
-    _arrow(axes, middle, top, top + 1.1)
+        axes.add_patch(
+            FancyArrowPatch(
+                (side, y + 1.2), (middle + 1.45, y + 1.2), arrowstyle="-|>", mutation_scale=9, color=ORANGE
+            )
+        )
+        if index + 1 < len(boxes):
+            _arrow(axes, middle, y + 1.4, y + step)
+    axes.text(middle, top + 1.2, above, ha="center", va="center", fontsize=9.5)
+    _arrow(axes, middle, top - 0.6, top + 0.95)
 
 
 def _box(axes: Axes, x: float, y: float, width: float, name: str, section: str, colour: str) -> None:
@@ -213,7 +254,18 @@ def _box(axes: Axes, x: float, y: float, width: float, name: str, section: str, 
 
 
 def _arrow(axes: Axes, x: float, low: float, high: float) -> None:
-    axes.add_patch(FancyArrowPatch((x, low), (x, high), arrowstyle="-|>", mutation_scale=10, color="black", lw=1, shrinkA=0, shrinkB=0))
+    axes.add_patch(
+        FancyArrowPatch(
+            (x, low),
+            (x, high),
+            arrowstyle="-|>",
+            mutation_scale=10,
+            color="black",
+            lw=1,
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )
 
 
 def _heat_map(axes: Axes, values: "np.ndarray", rows: Sequence[str], columns: Sequence[str]) -> None:

@@ -50,7 +50,9 @@ class Account:
         for part in self.parts:
             if part.name == name:
                 return part
-        raise KeyError(f"{self.name} has no part {name!r}; use one of {', '.join(p.name for p in self.parts)}")
+        raise KeyError(
+            f"{self.name} has no part {name!r}; use one of {', '.join(p.name for p in self.parts)}"
+        )
 
     def __str__(self) -> str:
         rows = [

@@ -46,7 +46,9 @@ def attention_shapes(
         ShapeRow("keys", (batch, kv_heads, keys, width), "(B, n_kv, S, d_h)", made_by("W_K", "b_K")),
         ShapeRow("values", (batch, kv_heads, keys, width), "(B, n_kv, S, d_h)", made_by("W_V", "b_V")),
         ShapeRow("scores", (batch, heads, length, keys), "(B, H, T, S)", note="no d: grows with T S"),
-        ShapeRow("weights", (batch, heads, length, keys), "(B, H, T, S)", note="softmax over S: rows sum to 1"),
+        ShapeRow(
+            "weights", (batch, heads, length, keys), "(B, H, T, S)", note="softmax over S: rows sum to 1"
+        ),
         ShapeRow("head outputs", (batch, heads, length, width), "(B, H, T, d_h)"),
         ShapeRow("concatenated", (batch, length, config.d_query), "(B, T, H d_h)"),
         ShapeRow("output", (batch, length, config.d_model), "(B, T, d)", made_by("W_O", "b_O")),

@@ -189,7 +189,11 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
 
 def _weights_cases() -> Iterator[Case]:
     draw = torch.Generator().manual_seed(251)
-    for batch, heads, kv_heads, queries, keys, width in ((1, 2, 1, 1, 2, 2), (1, 4, 2, 3, 3, 2), (2, 6, 3, 2, 5, 4)):
+    for batch, heads, kv_heads, queries, keys, width in (
+        (1, 2, 1, 1, 2, 2),
+        (1, 4, 2, 3, 3, 2),
+        (2, 6, 3, 2, 5, 4),
+    ):
         mask = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
         mask[-1, 0] = False  # neither symmetric nor plainly causal
         query = torch.randn(batch, heads, queries, width, generator=draw)
@@ -202,14 +206,17 @@ ATTENTION_WEIGHTS = CodeTask(
         slip(
             "tiled-heads",
             attention_weights,
-            ("key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)", "key.repeat(1, query.shape[1] // key.shape[1], 1, 1)"),
-            "`repeat` tiles the key heads as 0, 1, 0, 1; the query heads of a group are neighbours, so each "
-            "key head must stand in place, 0, 0, 1, 1: `repeat_interleave`.",
+            (
+                "key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)",
+                "key.repeat(1, query.shape[1] // key.shape[1], 1, 1)",
+            ),
+            "Query heads of one group are neighbours: with H = 4 and n_kv = 2, query heads 0 and 1 share key head 0. "
+            "In your function they read key heads 0 and 1.",
         ),
         slip(
             "no-mask",
             attention_weights,
-            (".masked_fill(~mask, float(\"-inf\"))", ""),
+            ('.masked_fill(~mask, float("-inf"))', ""),
             "The mask has no effect: forbidden keys get weight.",
         ),
         slip(
@@ -222,14 +229,17 @@ ATTENTION_WEIGHTS = CodeTask(
         slip(
             "mask-after-softmax",
             attention_weights,
-            (".masked_fill(~mask, float(\"-inf\")).softmax(dim=-1)", ".softmax(dim=-1).masked_fill(~mask, 0.0)"),
+            (
+                '.masked_fill(~mask, float("-inf")).softmax(dim=-1)',
+                ".softmax(dim=-1).masked_fill(~mask, 0.0)",
+            ),
             "You mask after the softmax, so the rows no longer sum to 1: the forbidden keys took their share "
             "before they were removed. Mask the scores.",
         ),
         slip(
             "mask-with-zero",
             attention_weights,
-            ("float(\"-inf\")", "0.0"),
+            ('float("-inf")', "0.0"),
             "A masked score of 0 is not no attention: $e^0 = 1$. Use $-\\infty$.",
         ),
         slip(

@@ -74,7 +74,9 @@ class Code:
         if isinstance(answer, str):
             raise AnswerError("This answer is a function; run it in a kernel, by the launch button above")
         if not callable(answer):
-            raise AnswerError(f"That is {type(answer).__name__}; hand over the function itself: check(id, {self.name})")
+            raise AnswerError(
+                f"That is {type(answer).__name__}; hand over the function itself: check(id, {self.name})"
+            )
         wanted = list(inspect.signature(self.task.reference).parameters)
         try:
             inspect.signature(answer).bind(*wanted)

@@ -19,7 +19,9 @@ class AnswerError(ValueError):
     """An answer that cannot be read; its message tells the reader how to write one."""
 
 
-_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/()]))")
+_TOKEN = re.compile(
+    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/()]))"
+)
 _SIGNS = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "÷": "/", "^": "**", "²": "**2", "³": "**3"})
 _THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:([,_ \u00a0\u202f'])\d{3})(?:\1\d{3})*(?![\d])")
 _OPERATIONS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
@@ -44,7 +46,9 @@ def parse(text: str, symbols: Mapping[str, int]) -> ast.expr:
     try:
         return ast.parse(source, mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):  # all three mean: not a readable expression
-        raise AnswerError(f"“{shown(text)}” is not a complete expression; check its operators and parentheses") from None
+        raise AnswerError(
+            f"“{shown(text)}” is not a complete expression; check its operators and parentheses"
+        ) from None
 
 
 def shown(text: str, most: int = 40) -> str:

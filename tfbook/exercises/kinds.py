@@ -25,7 +25,7 @@ class Integer:
             value = evaluate(answer, {})
         elif isinstance(answer, float) and not math.isfinite(answer):
             raise AnswerError(f"{answer} is not a number one can count to; the answer is {self.noun}")
-        elif isinstance(answer, bool) or not hasattr(answer, "__index__") and not isinstance(answer, float):
+        elif isinstance(answer, bool) or not (isinstance(answer, float) or hasattr(answer, "__index__")):
             raise AnswerError(f"That is {type(answer).__name__}; the answer is {self.noun}")
         else:
             value = Fraction(answer if isinstance(answer, float) else operator.index(answer))
@@ -76,7 +76,8 @@ class Expression:
         point = ", ".join(f"{name} = {n}" for name, n in self.points(random.Random(251)).items())
         return (
             f"At {point} your formula gives {_number(value[0])}, which is too "
-            f"{'large' if value[0] > self.read(truth)[0] else 'small'}. Count a small case by hand, or open a hint."
+            f"{'large' if value[0] > self.read(truth)[0] else 'small'}. Count a small case by hand, "
+            "or open a hint."
         )
 
 
@@ -98,7 +99,7 @@ class Shape:
         if len(parts) > 8:
             raise AnswerError(f"That has {len(parts)} axes; no tensor here has more than 8")
         sizes = tuple(Integer("a list of whole sizes").read(part) for part in parts)
-        if min(sizes, default=1) < 1:
+        if any(size < 1 for size in sizes):
             raise AnswerError("Every size is at least 1")
         return sizes
 
@@ -157,7 +158,9 @@ class Choice:
         for key in sorted(keys - self.by_key.keys()):
             raise AnswerError(f"“{shown(key)}” is not an option; use {letters}")
         if not keys:
-            raise AnswerError("Nothing is chosen; pick at least one option" if self.many else "Pick an option first")
+            raise AnswerError(
+                "Nothing is chosen; pick at least one option" if self.many else "Pick an option first"
+            )
         if len(keys) > 1 and not self.many:
             raise AnswerError(f"One answer is asked for, and {len(keys)} are given")
         return keys
@@ -170,12 +173,14 @@ class Choice:
         """Feedback on each option that was wrongly chosen or wrongly left."""
         doubtful = sorted((value - truth) | (truth - value))
         told = [
-            f"- **{key}** ({'chosen' if key in value else 'left out'}): {self.by_key[key].feedback}" for key in doubtful
+            f"- **{key}** ({'chosen' if key in value else 'left out'}): {self.by_key[key].feedback}"
+            for key in doubtful
         ]
-        return "Some choices are right. Look again at these:\n\n" + "\n".join(told)
+        return "Look again at these:\n\n" + "\n".join(told)
 
 
 def _number(value: int | Fraction) -> str:
+    value = Fraction(value)
     if abs(value) >= 10**30:
         return "a very large number"
-    return f"{int(value):,}" if value == int(value) else f"{float(value):g}"
+    return f"{float(value):g}" if value.denominator > 1 else f"{int(value):,}"

@@ -100,9 +100,17 @@ def _parameters() -> Exercise:
                 "You counted W_Q, W_K and W_V. The concatenated heads still pass through $W^O \\in \\mathbb{R}^{d \\times d}$ "
                 "with its bias.",
             ),
-            Mistake("output-map-and-biases-forgotten", 3 * d * d, "That is $3 d^2$: W^O and all the biases are missing."),
+            Mistake(
+                "output-map-and-biases-forgotten",
+                3 * d * d,
+                "That is $3 d^2$: W^O and all the biases are missing.",
+            ),
             Mistake("output-bias-forgotten", truth - d, "W^O has a bias of its own: d numbers are missing."),
-            Mistake("only-output-bias", without_bias + d, "The queries, keys and values have biases too: d numbers each."),
+            Mistake(
+                "only-output-bias",
+                without_bias + d,
+                "The queries, keys and values have biases too: d numbers each.",
+            ),
             Mistake(
                 "full-width-heads",
                 config.n_heads * 3 * d * d + d * d,
@@ -234,7 +242,11 @@ def _grouped_formula() -> Exercise:
         kind=Expression(points),
         truth=truth,
         mistakes=(
-            Mistake("as-multi-head", "4 d**2", "That is the count for n_kv = H. With fewer key/value heads W_K and W_V are narrower."),
+            Mistake(
+                "as-multi-head",
+                "4 d**2",
+                "That is the count for n_kv = H. With fewer key/value heads W_K and W_V are narrower.",
+            ),
             Mistake(
                 "keys-without-values",
                 "2 d**2 + d n_kv d_h",
@@ -246,9 +258,19 @@ def _grouped_formula() -> Exercise:
                 "W_O takes the outputs of all H **query** heads, so it stays d x d.",
             ),
             Mistake("output-map-forgotten", "d**2 + 2 d n_kv d_h", "W_O is missing: another d²."),
-            Mistake("head-width-forgotten", "2 d**2 + 2 d n_kv", "A key/value head is d_h wide: W_K has n_kv d_h columns, not n_kv."),
-            Mistake("all-shrunk", "4 d n_kv d_h", "The queries keep all their H heads: only W_K and W_V shrink."),
-            Mistake("group-count", "2 d**2 + 2 d H/n_kv d_h", "n_kv is the number of key/value heads; H/n_kv is how many queries share one."),
+            Mistake(
+                "head-width-forgotten",
+                "2 d**2 + 2 d n_kv",
+                "A key/value head is d_h wide: W_K has n_kv d_h columns, not n_kv.",
+            ),
+            Mistake(
+                "all-shrunk", "4 d n_kv d_h", "The queries keep all their H heads: only W_K and W_V shrink."
+            ),
+            Mistake(
+                "group-count",
+                "2 d**2 + 2 d H/n_kv d_h",
+                "n_kv is the number of key/value heads; H/n_kv is how many queries share one.",
+            ),
         ),
         hints=(
             "Write each matrix as rows times columns. Which of the four have n_kv in them?",
@@ -277,7 +299,9 @@ def _score_numbers() -> Exercise:
         truth=truth,
         mistakes=(
             Mistake("one-sequence", truth // batch, "That is one sequence. The batch has B of them."),
-            Mistake("one-head", truth // heads, "That is one head. Each of the H heads has its own T x T matrix."),
+            Mistake(
+                "one-head", truth // heads, "That is one head. Each of the H heads has its own T x T matrix."
+            ),
             Mistake("one-head-one-sequence", length**2, "That is one T x T matrix: one head, one sequence."),
             Mistake(
                 "causal-half",
@@ -314,8 +338,16 @@ def _score_rank() -> Exercise:
         kind=Integer(),
         truth=min(width, length),
         mistakes=(
-            Mistake("length", length, f"The matrix is {length} x {length}, but it is a product through d_h = {width} dimensions."),
-            Mistake("model-width", d, "No rank exceeds the size of the matrix, nor the inner dimension of the product that made it."),
+            Mistake(
+                "length",
+                length,
+                f"The matrix is {length} x {length}, but it is a product through d_h = {width} dimensions.",
+            ),
+            Mistake(
+                "model-width",
+                d,
+                "No rank exceeds the size of the matrix, nor the inner dimension of the product that made it.",
+            ),
             Mistake("head-count", heads, "The number of heads is not the width of one head."),
             Mistake("one", 1, "That would hold for d_h = 1."),
         ),
@@ -357,7 +389,9 @@ def _one_head_enough() -> Exercise:
             "Under which condition can H heads **always** be replaced by a single head with the same output, "
             "whatever the input?"
         ),
-        hints=("A head's pattern is the softmax of its scores. When are all patterns equal for every input?",),
+        hints=(
+            "A head's pattern is the softmax of its scores. When are all patterns equal for every input?",
+        ),
         solution=(
             "Equal W_Q and W_K give equal patterns P. Then $[P V_1, \\dots, P V_H]\\, W^O = "
             "P\\, [V_1, \\dots, V_H]\\, W^O$: one pattern, one (wider) value map."
@@ -415,7 +449,9 @@ def _read_a_claim() -> Exercise:
                 frozenset("bd"),
                 "Count the parameters: H d_h = 1024 in one model and 64 in the other.",
             ),
-            Mistake("steps-forgotten", frozenset("ab"), "And the training: same steps, same search for the rate?"),
+            Mistake(
+                "steps-forgotten", frozenset("ab"), "And the training: same steps, same search for the rate?"
+            ),
         ),
         hints=("Ask three things of such a claim: equal parameters? equal compute? equal steps?",),
         solution=(
@@ -428,9 +464,19 @@ def _read_a_claim() -> Exercise:
 def _find_the_line() -> Exercise:
     kind = Choice(
         (
-            Option("line a", "projection", "Each row of x is multiplied by each matrix: that is the definition."),
-            Option("line b", "split", "The last axis is cut into (H, d_h), and heads change places with positions."),
-            Option("line c", "softmax", "Scaled by the root of the head width, normalised over the keys: correct."),
+            Option(
+                "line a", "projection", "Each row of x is multiplied by each matrix: that is the definition."
+            ),
+            Option(
+                "line b",
+                "split",
+                "The last axis is cut into (H, d_h), and heads change places with positions.",
+            ),
+            Option(
+                "line c",
+                "softmax",
+                "Scaled by the root of the head width, normalised over the keys: correct.",
+            ),
             Option("line d"),
             Option("line e", "output", "Multiplying by W_O is right. What is multiplied is not."),
         )

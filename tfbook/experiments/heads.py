@@ -79,7 +79,9 @@ def previous_tokens(n_heads: int, seed: int = 0, steps: int = 400) -> HeadsRun:
         def batch(size: int) -> tuple[Tensor, Tensor]:
             ids = torch.randint(VOCABULARY, (size, LENGTH)).to(device())
             past = [ids[:, LOOK_BACK - back : LENGTH - back] for back in range(1, LOOK_BACK + 1)]
-            return ids, torch.stack(past, dim=-1)  # (B, T - 8, 8): position t is asked once 8 tokens stand before
+            return ids, torch.stack(
+                past, dim=-1
+            )  # (B, T - 8, 8): position t is asked once 8 tokens stand before
 
         def loss_of_batch() -> Tensor:
             ids, past = batch(16)

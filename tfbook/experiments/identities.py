@@ -15,7 +15,8 @@ def score_ranks(n_heads: int, d_model: int = 64, length: int = 32, seed: int = 0
     with seeded(seed):
         layer = MultiHeadAttention(TransformerConfig(d_model=d_model, n_heads=n_heads)).double()
         query, key, _ = layer.project(torch.randn(1, length, d_model, dtype=torch.float64))
-    return torch.linalg.matrix_rank(query[0] @ key[0].mT).tolist()
+    ranks: list[int] = torch.linalg.matrix_rank(query[0] @ key[0].mT).tolist()
+    return ranks
 
 
 def identifiable_parameters(n_heads: int, d_model: int = 8, length: int = 12, seed: int = 0) -> int:

@@ -11,7 +11,16 @@ import torch
 from tfbook.config import TransformerConfig
 from tfbook.model import MultiHeadAttention
 
-FEATURES = ("subject 1", "verb 1", "subject 2", "verb 2", "a person", "a thing", "asks for a person", "asks for a thing")
+FEATURES = (
+    "subject 1",
+    "verb 1",
+    "subject 2",
+    "verb 2",
+    "a person",
+    "a thing",
+    "asks for a person",
+    "asks for a thing",
+)
 SENTENCE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ada", ("subject 1", "a person")),
     ("closed", ("verb 1",)),

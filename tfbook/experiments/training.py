@@ -17,7 +17,12 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def train(
-    model: nn.Module, loss_of_batch: Callable[[], Tensor], steps: int, rate: float, label: str, warm_up: int = 30
+    model: nn.Module,
+    loss_of_batch: Callable[[], Tensor],
+    steps: int,
+    rate: float,
+    label: str,
+    warm_up: int = 30,
 ) -> float:
     """Minimise with AdamW: linear warm-up, then linear decay to zero. Returns the last loss.
 
@@ -31,7 +36,7 @@ def train(
     for _ in tqdm(range(steps), desc=label, leave=False):
         loss = loss_of_batch()
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
     return loss.item()

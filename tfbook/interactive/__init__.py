@@ -36,5 +36,7 @@ def respond(request: dict[str, Any]) -> Response:
             try:
                 return _ANSWERS[name](id, values)
             except KeyError:
-                return Response(f"<p>This page asks for a {name} that this version does not have.</p>", "error")
+                return Response(
+                    f"<p>This page asks for a {name} that this version does not have.</p>", "error"
+                )
     return Response("<p>This page and its Python do not fit together; reload the page.</p>", "error")

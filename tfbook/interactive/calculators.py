@@ -1,6 +1,6 @@
 """The calculators: forms whose answer comes from `tfbook.accounting`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -54,15 +54,14 @@ def _attention(values: dict[str, Any]) -> str:
     config = TransformerConfig(
         d_model=_count(values, "d_model", "d"),
         n_heads=_count(values, "n_heads", "H"),
-        n_kv_heads=_count(values, "n_kv_heads", "n_kv", blank=True),  # type: ignore[arg-type]
-        d_head=_count(values, "d_head", "d_h", blank=True),  # type: ignore[arg-type]
+        **_unless_blank(values, n_kv_heads="n_kv", d_head="d_h"),
         qkv_bias=bool(values["bias"]),
         output_bias=bool(values["bias"]),
         positions="none",
     )
     batch, length = _count(values, "batch", "B"), _count(values, "length", "T")
     account = attention_parameters(config)
-    rows = attention_shapes(config, batch or 1, length or 1)
+    rows = attention_shapes(config, batch, length)
     scores = next(row for row in rows if row.name == "scores")
     reference = 4 * config.d_model**2 + (4 * config.d_model if config.qkv_bias else 0)
     compared = "exactly" if account.total == reference else f"{account.total / reference:.2f} times"
@@ -75,7 +74,9 @@ def _attention(values: dict[str, Any]) -> str:
         f"{scores.elements / rows[0].elements:,.2f} times the input.</p>"
         + stacked_bar(_by_map(account.items()), "Parameters of one attention layer")
         + _table("Parameters", ("weight", "numbers", "formula"), weights, numeric=(1,))
-        + _table("Shapes, from input to output", ("tensor", "symbols", "shape", "numbers"), shapes, numeric=(3,))
+        + _table(
+            "Shapes, from input to output", ("tensor", "symbols", "shape", "numbers"), shapes, numeric=(3,)
+        )
     )
 
 
@@ -85,13 +86,17 @@ def _by_map(items: list[tuple[str, int]]) -> list[tuple[str, int]]:
     return [*matrices, ("biases", sum(n for path, n in items if ".b_" in path))]
 
 
-def _count(values: dict[str, Any], name: str, symbol: str, blank: bool = False) -> int | None:
-    """A whole number from a field, or None where it is blank and may be."""
-    text = str(values[name])
-    if blank and not text.strip():
-        return None
+def _unless_blank(values: dict[str, Any], **symbols: str) -> dict[str, Any]:
+    """The whole numbers of those fields that are not blank, by field name."""
+    return {
+        name: _count(values, name, symbol) for name, symbol in symbols.items() if str(values[name]).strip()
+    }
+
+
+def _count(values: dict[str, Any], name: str, symbol: str) -> int:
+    """A whole number from a field. Raises AnswerError naming the field's symbol."""
     try:
-        number = Integer().read(text)
+        number = Integer().read(str(values[name]))
     except AnswerError as error:
         raise AnswerError(f"{symbol}: {error}") from None
     if not 1 <= number < 2**31:
@@ -99,16 +104,20 @@ def _count(values: dict[str, Any], name: str, symbol: str, blank: bool = False) 
     return number
 
 
-def _table(caption: str, head: tuple[str, ...], rows: list[tuple[str, ...]], numeric: tuple[int, ...]) -> str:
+def _table(
+    caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numeric: tuple[int, ...]
+) -> str:
     def cells(row: tuple[str, ...], tag: str) -> str:
         return "".join(
-            f'<{tag}{" class=tfb-number" * (i in numeric)}>{escape(cell)}</{tag}>' for i, cell in enumerate(row)
+            f"<{tag}{' class=tfb-number' * (i in numeric)}>{escape(cell)}</{tag}>"
+            for i, cell in enumerate(row)
         )
 
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return (
-        f'<div class="tfb-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table><caption>'
-        f"{escape(caption)}</caption><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="tfb-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{cells(head, 'th')}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
@@ -116,8 +125,8 @@ CALCULATORS = {
     "attention": Calculator(
         title="Calculator: one attention layer",
         intro=(
-            "Move H first: the parameters stay, the scores grow. Then lower n_kv, or give d_h a value of its own. "
-            "A blank box takes the usual value: n_kv = H, d_h = d/H."
+            "Move H first: the parameters stay, the scores grow. Then lower n_kv, or give d_h a value of "
+            "its own. A blank box takes the usual value: n_kv = H, d_h = d/H."
         ),
         fields=(
             Field("d_model", "d, model width", "slider", 768, stops=(*_POWERS[3:10], 768, *_POWERS[10:])),

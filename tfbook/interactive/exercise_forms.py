@@ -47,13 +47,13 @@ def _fields(asked: Exercise) -> tuple[Field, ...]:
             return (Field("answer", "Your formula", help=f"symbols: {', '.join(kind.symbols)}"),)
         case Shape():
             return (Field("answer", "Your shape", help="sizes in order, such as 2, 4, 8"),)
-    return (Field("answer", "Your answer", help="a whole number; arithmetic such as 3\\*2^4 is welcome"),)
+    return (Field("answer", "Your answer", help="a whole number; arithmetic such as 3*2^4 is welcome"),)
 
 
 def _how_to_hand_in(asked: Exercise) -> str:
     assert isinstance(asked.kind, Code)
     call = escape(f'check("{asked.id}", {asked.kind.name})')
     return (
-        f'<p class="tfb-code">This one is answered in a running notebook: write the function in a cell and run '
-        f"<code>{call}</code>. <span data-launch></span></p>"
+        '<p class="tfb-code">This one is answered in a running notebook: write the function in a cell '
+        f"and run <code>{call}</code>. <span data-launch></span></p>"
     )

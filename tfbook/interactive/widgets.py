@@ -41,7 +41,9 @@ def build_widget(form: Form) -> ipw.VBox:
         for given in inputs.values():
             given.source.observe(ask, "value")
     parts.append(result)
-    parts += [ipw.HTMLMath(f"<details><summary>{name}</summary>{body}</details>") for name, body in form.folds]
+    parts += [
+        ipw.HTMLMath(f"<details><summary>{name}</summary>{body}</details>") for name, body in form.folds
+    ]
     return ipw.VBox(parts)
 
 

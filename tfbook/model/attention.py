@@ -23,7 +23,9 @@ from torch.nn import functional as F
 from tfbook.config import TransformerConfig
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
     """softmax(Q K^T / sqrt(d_h)) V, fused.
 
     query (B, H, T, d_h), key (B, n_kv, S, d_h), value (B, n_kv, S, d_v); mask boolean, any
@@ -84,7 +86,8 @@ class MultiHeadAttention(nn.Module):
         Returns (B, T, d). Raises ValueError for a shape or mask that does not fit.
         """
         heads = attend(*self.project(x, source), mask, self._dropout_now())
-        return self.output(merge_heads(heads))
+        output: Tensor = self.output(merge_heads(heads))
+        return output
 
     def with_weights(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
@@ -112,9 +115,8 @@ class MultiHeadAttention(nn.Module):
 
     def _check_input(self, name: str, x: Tensor) -> None:
         if x.dim() != 3 or x.shape[-1] != self.d_model:
-            raise ValueError(
-                f"{name} has shape {tuple(x.shape)}; give (batch, length, d_model) with d_model={self.d_model}"
-            )
+            wanted = f"(batch, length, d_model) with d_model={self.d_model}"
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; give {wanted}")
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
@@ -138,4 +140,6 @@ def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
     full = (*query.shape[:-1], key.shape[-2])  # (B, H, T, S)
     aligned = (1,) * (len(full) - mask.dim()) + tuple(mask.shape)
     if len(aligned) != len(full) or any(m not in (1, f) for m, f in zip(aligned, full, strict=True)):
-        raise ValueError(f"mask has shape {tuple(mask.shape)}; give one that broadcasts to (B, H, T, S) = {full}")
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; give one that broadcasts to (B, H, T, S) = {full}"
+        )

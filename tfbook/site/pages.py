@@ -22,16 +22,8 @@ def set_theme(app: Sphinx, config: Config) -> None:
 def complete_page(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Drop repeated scripts, and give the page the ids of all self-tests for its progress line."""
-    seen: set[str] = set()
-    scripts = []
-    for script in context.get("script_files", []):
-        name = str(getattr(script, "filename", script) or id(script))
-        if "thebe" in name or name in seen:  # thebe is off; its scripts come all the same, and twice
-            continue
-        seen.add(name)
-        scripts.append(script)
-    context["script_files"] = scripts
+    """Drop thebe's scripts, and give the page the ids of all self-tests for its progress line."""
+    context["script_files"] = [script for script in context.get("script_files", []) if not _is_thebe(script)]
     by_section: dict[str, list[str]] = {}
     for exercise in exercises():
         by_section.setdefault(exercise.section, []).append(exercise.id)
@@ -39,3 +31,9 @@ def complete_page(
     context["body"] = (
         f'{context.get("body", "")}<script type="application/json" id="tfb-exercises">{data}</script>'
     )
+
+
+def _is_thebe(script: Any) -> bool:
+    """Whether a script belongs to thebe, which is off: it comes all the same, twice, and names a CDN."""
+    source = f"{getattr(script, 'filename', script)}{getattr(script, 'attributes', {}).get('body', '')}"
+    return "thebe" in source.lower()

@@ -16,7 +16,13 @@ from sphinx.util import logging
 
 PLACEHOLDER = "OWNER"  # the owner in the repository.url of a book that has no public home yet
 _GITHUB = re.compile(r"(?:https://|git@|ssh://git@)github\.com[/:](?P<slug>[\w.-]+/[\w.-]+?)(?:\.git)?/?$")
-_LINKS = ("launch_buttons", "use_repository_button", "use_edit_page_button", "use_issues_button", "use_source_button")
+_LINKS = (
+    "launch_buttons",
+    "use_repository_button",
+    "use_edit_page_button",
+    "use_issues_button",
+    "use_source_button",
+)
 
 log = logging.getLogger(__name__)
 
