@@ -130,7 +130,7 @@ def _parameters() -> Exercise:
         ),
         solution=(
             f"The heads: $H \\cdot 3 d d_h = 3 d^2$. The output map: $d^2$. The biases: $4 d$.\n\n"
-            f"$4 d^2 + 4 d = 4 \\cdot {d}^2 + 4 \\cdot {d} = {truth:,}$".replace(",", "{,}")
+            f"$4 d^2 + 4 d = 4 \\cdot {d}^2 + 4 \\cdot {d}$ = **{truth:,}**"
         ),
     )
 

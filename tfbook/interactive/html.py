@@ -6,9 +6,10 @@ from html import escape
 from tfbook.interactive.form import Field, Form
 from tfbook.interactive.markup import to_html, to_html_inline
 
-NO_SCRIPT = (
-    "This form answers with Python in your browser, and JavaScript is off. "
-    "What you see is its first state; hints and answers below open without it."
+# Stands in the form until the page script or a running notebook takes over.
+NOT_LIVE = (
+    "Not live here: on the book's pages JavaScript brings this form to life, elsewhere a running "
+    "notebook does. What you see is its first state; hints and answers below open all the same."
 )
 
 
@@ -29,8 +30,7 @@ def form_html(form: Form) -> str:
             f'<div class="tfb-intro">{to_html(form.intro)}</div>',
             f'<div class="tfb-fields">{"".join(map(_field, form.fields))}</div>',
             f'<div class="tfb-buttons">{button}</div>',
-            f'<noscript><p class="tfb-note">{NO_SCRIPT}</p></noscript>',
-            '<p class="tfb-note" role="status" hidden></p>',
+            f'<p class="tfb-note" role="status">{NOT_LIVE}</p>',
             f'<div class="tfb-result" aria-live="polite">{form.first}</div>',
             f'<div class="tfb-folds">{folds}</div></form>',
         )

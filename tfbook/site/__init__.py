@@ -6,15 +6,16 @@ other host. Third-party code comes from `node_modules` (see package.json) at bui
 
 from sphinx.application import Sphinx
 
-from tfbook.site import assets, pages, repository
+from tfbook.site import assets, mend, pages, repository
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the parts with Sphinx."""
     app.connect("config-inited", repository.set_links)
     app.connect("config-inited", pages.set_theme)
-    app.connect("html-page-context", pages.complete_page)
+    app.connect("html-page-context", pages.complete_page, priority=900)  # after every other extension
     app.connect("build-finished", assets.copy_assets)
+    app.connect("build-finished", mend.mend_pages)
     app.set_html_assets_policy("always")  # a page whose only mathematics is in a form needs MathJax too
     app.add_css_file("tfbook/forms.css")
     app.add_js_file("tfbook/forms.js", loading_method="defer")

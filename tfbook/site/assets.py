@@ -10,8 +10,12 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 # The part of the package that answers forms, and the Markdown library that it uses.
-LIVE_PACKAGES = ("tfbook", "markdown_it", "mdurl", "mdit_py_plugins.dollarmath")
-LIVE_PARTS = ("__init__.py", "config.py", "accounting", "exercises", "interactive")
+LIVE_PACKAGES = {
+    "tfbook": ("__init__.py", "config.py", "accounting", "exercises", "interactive"),
+    "markdown_it": (".",),
+    "mdurl": (".",),
+    "mdit_py_plugins": ("__init__.py", "utils.py", "dollarmath"),
+}
 MATHJAX = ("tex-mml-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "a11y")
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 
@@ -42,23 +46,14 @@ def write_live_archive(path: Path) -> None:
 
 def _live_files() -> Iterator[tuple[str, Path]]:
     """(name in the archive, file) of every Python file that runs in the browser."""
-    for package in LIVE_PACKAGES:
-        folder = _folder(package)
-        root = folder.parents[package.count(".")]
-        parts = LIVE_PARTS if package == "tfbook" else (".",)
-        for part in parts:
-            place = folder / part
+    for package, parts in LIVE_PACKAGES.items():
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise ExtensionError(f"the Python package {package} is missing; run `make book`")
+        folder = Path(spec.origin).parent
+        for place in (folder / part for part in parts):
             for file in [place] if place.is_file() else place.rglob("*.py"):
-                yield file.relative_to(root).as_posix(), file
-    parent = _folder("mdit_py_plugins")
-    yield "mdit_py_plugins/__init__.py", parent / "__init__.py"
-
-
-def _folder(package: str) -> Path:
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ExtensionError(f"the Python package {package} is missing; run `make book`")
-    return Path(spec.origin).parent
+                yield file.relative_to(folder.parent).as_posix(), file
 
 
 def _copy(source: Path, names: tuple[str, ...], target: Path) -> None:

@@ -1,6 +1,6 @@
 """Build the book with warnings as errors, quietly: `python -m tfbook.site.build`.
 
-The whole log is shown when the build fails, and only the book's own remarks when it does not.
+Shows the warnings and errors when the build fails, and only the book's own remarks when it does not.
 """
 
 import re
@@ -12,28 +12,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:
-    """Run Jupyter Book; exit 1 with its log if there was an error or a warning."""
+    """Run Jupyter Book; exit 1 with what went wrong if there was an error or a warning."""
     print("Building the book ...", flush=True)
-    command = [
-        sys.executable,
-        "-m",
-        "jupyter_book.cli.main",
-        "build",
-        "--all",
-        "-W",
-        "-n",
-        "--keep-going",
-        ".",
-    ]
+    # Jupyter Book 1 has no `python -m` form, and its script need not be on the path.
+    script = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", script, "build", "--all", "-W", "-n", "--keep-going", "."]
     run = subprocess.run(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
+    log = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout)  # Sphinx colours its log even into a pipe
+    lines = log.splitlines()
     if run.returncode:
-        sys.exit(f"{run.stdout}\ntfbook: the book did not build; the warnings and errors above say where")
-    for line in run.stdout.splitlines():
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", line)  # Sphinx colours its log even into a pipe
-        if plain.startswith("tfbook: "):
-            print(plain.removeprefix("tfbook: "))
+        path = ROOT / "_build" / "build.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(log, "utf-8")
+        told = [line for line in lines if re.search(r"WARNING|ERROR|Error", line)] or lines[-20:]
+        sys.exit("\n".join([*told, f"tfbook: the book did not build; the whole log is in {path}"]))
+    for line in lines:
+        if line.startswith("tfbook: "):
+            print(line.removeprefix("tfbook: "))
 
 
 if __name__ == "__main__":

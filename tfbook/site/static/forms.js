@@ -198,7 +198,7 @@
         const reset = document.createElement("button");
         reset.type = "button";
         reset.textContent = "Start over";
-        reset.onclick = () => store([...ids].filter((id) => !list.includes(id)));
+        reset.onclick = () => store(new Set([...ids].filter((id) => !list.includes(id))));
         place.append(reset);
       }
     }
@@ -208,6 +208,7 @@
 
   function begin() {
     for (const form of forms) enliven(form);
+    note("");
     showProgress(answered());
     const colab = document.querySelector('a[href^="https://colab.research.google.com/"]');
     for (const place of document.querySelectorAll("[data-launch]")) {

@@ -32,8 +32,8 @@ started.then(
 );
 
 self.onmessage = async ({ data }) => {
-  const call = await started;
   try {
+    const call = await started;
     self.postMessage({ kind: "answer", ticket: data.ticket, response: JSON.parse(call(data.request)) });
   } catch (error) {
     fail(error.message); // a fault of the book, not of the reader: say so rather than hang

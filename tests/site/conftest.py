@@ -1,0 +1,105 @@
+"""The built book behind a local server, opened in headless Chromium."""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, Response, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+PAGES = ["chapters/index", "chapters/2-5-1-multi-head-attention", "chapters/bibliography", "search", "genindex"]
+CHAPTER = "chapters/2-5-1-multi-head-attention"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        """Keep the test's output readable."""
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Where the built book is served."""
+    assert (HTML / ".built").exists(), "the book is not built; run `make book`"
+    handler = functools.partial(QuietHandler, directory=str(HTML))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, else Playwright's own. Missing, it fails in CI and is skipped loudly elsewhere."""
+    with sync_playwright() as playwright:
+        system = shutil.which("chromium") or shutil.which("google-chrome")
+        try:
+            found = playwright.chromium.launch(executable_path=system, args=FLAGS)
+        except Error as error:
+            reason = f"no Chromium: install Debian's chromium, or run `playwright install chromium` ({error})"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        yield found
+        found.close()
+
+
+@dataclass
+class Visit:
+    """One browser tab that writes down everything that should not happen."""
+
+    page: Page
+    address: str
+    faults: list[str] = field(default_factory=list)
+
+    def open(self, name: str) -> Page:
+        """Open a page of the book and wait until its mathematics is set."""
+        self.page.goto(f"{self.address}{name}.html", wait_until="load")
+        self.page.evaluate("window.MathJax?.startup?.promise")
+        return self.page
+
+    def watch(self) -> None:
+        """Write down requests to other hosts, missing files and page errors."""
+        self.page.on("request", self._request)
+        self.page.on("response", self._response)
+        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.faults.append(f"request to another host: {request.url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.faults.append(f"{response.status}: {response.url}")
+
+
+def new_context(browser: Browser, address: str, **options: object) -> BrowserContext:
+    """A fresh profile that can reach the book's server and nothing else."""
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context.route(lambda url: not url.startswith(address), lambda route: route.abort())
+    return context
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Visit]:
+    """A tab at desktop width; the test fails if anything went wrong in it."""
+    context = new_context(browser, address, viewport={"width": 1280, "height": 900})
+    visit = Visit(context.new_page(), address)
+    visit.watch()
+    yield visit
+    context.close()
+    assert not visit.faults
