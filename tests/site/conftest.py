@@ -14,7 +14,13 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, R
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-PAGES = ["chapters/index", "chapters/2-5-1-multi-head-attention", "chapters/bibliography", "search", "genindex"]
+PAGES = [
+    "chapters/index",
+    "chapters/2-5-1-multi-head-attention",
+    "chapters/bibliography",
+    "search",
+    "genindex",
+]
 CHAPTER = "chapters/2-5-1-multi-head-attention"
 FLAGS = [
     "--no-sandbox",

@@ -27,7 +27,9 @@ def answer(page: Page, id: str, text: str) -> Locator:
     result = card.locator(".tfb-result")
     expect(card).not_to_have_class("tfb-busy", timeout=PATIENCE)
     expect(result).not_to_be_empty(timeout=PATIENCE)
-    page.wait_for_function("id => !document.getElementById(id).matches('.tfb-busy')", arg=f"exercise-{id}", timeout=PATIENCE)
+    page.wait_for_function(
+        "id => !document.getElementById(id).matches('.tfb-busy')", arg=f"exercise-{id}", timeout=PATIENCE
+    )
     return result
 
 
@@ -82,7 +84,18 @@ def test_choices_and_enter_key(visit: Visit) -> None:
 @pytest.mark.parametrize("id", ["mha-parameters", "gqa-parameters", "mha-shape-path"])
 def test_bad_input_gets_a_sentence(visit: Visit, id: str) -> None:
     page = visit.open(CHAPTER)
-    bad = ["abc", "", "10 parsecs", "9**9**9", '__import__("os")', "1" * 10_000, "1e999", "nan", "<img src=x>", "(" * 150]
+    bad = [
+        "abc",
+        "",
+        "10 parsecs",
+        "9**9**9",
+        '__import__("os")',
+        "1" * 10_000,
+        "1e999",
+        "nan",
+        "<img src=x>",
+        "(" * 150,
+    ]
     for text in bad:
         result = answer(page, id, text)
         told = result.inner_text()

@@ -1,0 +1,250 @@
+"""A grader is worth its rejections: every exercise with its solution, each slip, and noise."""
+
+import inspect
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tfbook.exercises import check, exercise, exercises
+from tfbook.exercises.code import Code, CodeExercise, slip
+from tfbook.exercises.engine import Exercise
+from tfbook.exercises.kinds import Choice, Expression, Integer, Shape
+
+ALL = exercises()
+CODE = [e for e in ALL if isinstance(e, CodeExercise)]
+BAD = [
+    "abc",
+    "",
+    "10 parsecs",
+    "9**9**9",
+    '__import__("os")',
+    "1" * 10_000,
+    "1e999",
+    "nan",
+    "\x00",
+    "\ud800",
+    "<b>",
+]
+ODD = [
+    None,
+    True,
+    1.5,
+    float("nan"),
+    float("inf"),
+    b"4",
+    {},
+    {"a": 1},
+    object(),
+    [[]],
+    ["a"],
+    (0,),
+    10**400,
+    range(3),
+]
+
+
+@pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
+def test_the_solution_is_accepted_and_every_slip_diagnosed_as_itself(asked: Exercise) -> None:
+    truth, mistakes = asked.key()
+    assert asked.check(truth).correct
+    assert len(mistakes) >= 3
+    for mistake in mistakes:
+        verdict = asked.check(mistake.answer)
+        assert not verdict.correct
+        assert verdict.mistake == mistake.name
+        assert verdict.message == mistake.diagnosis
+
+
+@pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
+def test_the_texts_are_there(asked: Exercise) -> None:
+    assert asked.prompt and asked.hints and asked.solution and asked.section == "2.5.1"
+    assert all(len(mistake.diagnosis) > 15 for mistake in asked.key()[1])
+
+
+@pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
+@pytest.mark.parametrize("answer", [*BAD, *ODD], ids=lambda a: repr(a)[:20])
+def test_bad_input_is_never_accepted_and_gets_a_sentence(asked: Exercise, answer: object) -> None:
+    verdict = asked.check(answer)
+    if asked.key()[0] == answer:
+        return
+    assert not verdict.correct
+    assert len(verdict.message) > 15
+
+
+@pytest.mark.parametrize("asked", [e for e in ALL if not isinstance(e.kind, Code)], ids=lambda e: e.id)
+def test_two_hundred_random_answers_are_rejected(asked: Exercise) -> None:
+    draw = random.Random(251)
+    truth = asked.truth
+    for _ in range(200):
+        match asked.kind:
+            case Integer():
+                answer: Any = draw.choice(
+                    [draw.randint(-10, 10**9), truth + draw.choice([-1, 1]), truth * draw.randint(2, 9)]
+                )
+            case Expression():
+                answer = (
+                    f"{draw.randint(0, 5)} d**2 + {draw.randint(3, 9)} d n_kv d_h + {draw.randint(0, 3)} H"
+                )
+            case Shape():
+                answer = tuple(draw.choice([8, 12, 64, 512, 768]) for _ in range(draw.randint(1, 5)))
+            case Choice(by_key=options, many=many):
+                answer = draw.sample(list(options), draw.randint(1, len(options)) if many else 1)
+        wanted = frozenset(answer) if isinstance(asked.kind, Choice) else answer
+        assert asked.check(answer).correct == (wanted == truth), answer
+
+
+@pytest.mark.parametrize(
+    ("id", "answers"),
+    [
+        (
+            "mha-shape-path",
+            [
+                "8,12,512,64",
+                "(8, 12, 512, 64)",
+                "[8 12 512 64]",
+                "8x12x512x64",
+                "torch.Size([8, 12, 512, 64])",
+                [8, 12, 512, 64],
+                torch.Size([8, 12, 512, 64]),
+            ],
+        ),
+        (
+            "mha-parameters",
+            [
+                "1050624",
+                "1,050,624",
+                "4*512^2+4*512",
+                "4·512² + 4·512",
+                1050624,
+                1050624.0,
+                torch.tensor(1050624),
+            ],
+        ),
+        (
+            "gqa-parameters",
+            ["2d^2+2 d n_kv d_h", "2*d*(d + n_kv*d_h)", "2 d H d_h + 2 d n_kv d_h", "2d² + 2d·n_kv·d_h"],
+        ),
+        ("mha-reduce-to-one", ["b", "B", ["b"], {"b"}]),
+        ("mha-read-a-claim", ["a, b, d", "d b a", ["a", "b", "d"], {"a", "b", "d"}]),
+    ],
+)
+def test_equivalent_notations_are_accepted(id: str, answers: list[object]) -> None:
+    for answer in answers:
+        assert check(id, answer).correct, answer
+
+
+def einsum_attention(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, n_heads: int) -> Tensor:
+    q, k, v = (torch.einsum("btd,dhe->bhte", x, w.unflatten(1, (n_heads, -1))) for w in (w_q, w_k, w_v))
+    p = torch.softmax(torch.einsum("bhte,bhse->bhts", q, k) * q.shape[-1] ** -0.5, -1)
+    return torch.einsum("bhts,bhse,hed->btd", p, v, w_o.unflatten(0, (n_heads, -1)))
+
+
+def looped_attention(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, n_heads: int) -> Tensor:
+    total = torch.zeros_like(x)
+    for part in torch.arange(w_q.shape[1]).chunk(n_heads):
+        q, k, v = x @ w_q[:, part], x @ w_k[:, part], x @ w_v[:, part]
+        total += F.scaled_dot_product_attention(q, k, v) @ w_o[part]
+    return total
+
+
+def sliced_heads(x: Tensor, n_heads: int) -> Tensor:
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+def sdpa_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
+    identity = torch.eye(key.shape[2]).expand(*key.shape[:2], -1, -1)
+    return F.scaled_dot_product_attention(query, key, identity, attn_mask=mask, enable_gqa=True)
+
+
+@pytest.mark.parametrize(
+    ("id", "function"),
+    [
+        ("mha-split-heads", sliced_heads),
+        ("mha-from-scratch", einsum_attention),
+        ("mha-from-scratch", looped_attention),
+        ("gqa-repair", sdpa_weights),
+    ],
+)
+def test_differently_written_solutions_are_accepted(id: str, function: Callable[..., Tensor]) -> None:
+    assert check(id, function).correct, check(id, function)
+
+
+def spoiled(reference: Callable[..., Tensor], how: str) -> Callable[..., Any]:
+    """The reference with one of the faults that any code can have."""
+
+    def function(*given: Any) -> Any:
+        match how:
+            case "changes its input":
+                output = reference(*given)
+                given[0].mul_(2)
+                return output
+            case "raises":
+                raise RuntimeError("my own fault")
+            case "returns nan":
+                return reference(*given) * float("nan")
+            case "returns a list":
+                return reference(*given).tolist()
+            case "returns float64":
+                return reference(*given).double()
+            case "returns the input":
+                return given[0]
+            case "slightly off":
+                return reference(*given) * 1.001 + 1e-3
+        return None
+
+    return function
+
+
+@pytest.mark.parametrize("asked", CODE, ids=lambda e: e.id)
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("changes its input", "changes its input in place"),
+        ("raises", "raised `RuntimeError: my own fault`"),
+        ("returns nan", "`nan`"),
+        ("returns a list", "got list"),
+        ("returns float64", "got torch.float64"),
+        ("returns the input", "expected"),
+        ("slightly off", "expected"),
+        ("returns nothing", "returns nothing yet"),
+    ],
+)
+def test_code_mutants_are_killed_and_told_why(asked: CodeExercise, how: str, told: str) -> None:
+    def with_names(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__signature__ = inspect.signature(asked.kind.task.reference)  # type: ignore[attr-defined]
+        return function
+
+    verdict = asked.check(with_names(spoiled(asked.kind.task.reference, how)))
+    assert not verdict.correct and told in verdict.message, verdict
+
+
+def test_code_with_other_arguments_is_told_the_signature() -> None:
+    assert "split_heads(x, n_heads)" in check("mha-split-heads", lambda x: x).message
+    assert "hand over the function itself" in check("mha-split-heads", torch.ones(2)).message
+    assert "run it in a kernel" in check("mha-split-heads", "def split_heads").message
+
+
+def test_unknown_ids_and_sections_name_what_there_is() -> None:
+    with pytest.raises(KeyError, match="use one of mha-shape-path"):
+        exercise("nothing")
+    with pytest.raises(KeyError, match=r"use one of 2\.5\.1"):
+        exercises("9.9")
+    with pytest.raises(ValueError, match="stands 0 times"):
+        slip("x", exercise("mha-split-heads").kind.task.reference, ("not there", ""), "")  # type: ignore[attr-defined]
+
+
+def test_the_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    """Print, for every exercise, what is accepted and what each answer is told."""
+    with capsys.disabled():
+        print()
+        for asked in ALL:
+            _, mistakes = asked.key()
+            caught = [asked.check(mistake.answer).mistake == mistake.name for mistake in mistakes]
+            kind, told = type(asked.kind).__name__, f"{sum(caught)}/{len(caught)}"
+            print(f"  {asked.section} {asked.id:<26} {kind:<10} slips diagnosed {told}")
+            assert all(caught)

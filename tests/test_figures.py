@@ -1,0 +1,46 @@
+"""Figures are legible, and the committed drawings are what the code draws today."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from tfbook import TransformerConfig, figures
+
+IMAGES = Path(__file__).resolve().parents[1] / "chapters" / "images"
+WORDS = ["a", "b"]
+
+EVERY = {
+    "heads_on_a_sentence": lambda: figures.heads_on_a_sentence(WORDS, ["one"], [[[0.5, 0.5], [1.0, 0.0]]]),
+    "accuracy_by_heads": lambda: figures.accuracy_by_heads({"t": {1: [0.5, 0.6], 2: [0.7]}}, {"t": 0.5}),
+    "attention_by_offset": lambda: figures.attention_by_offset([[0.5] * 12] * 3, look_back=8),
+    "two_counterexamples": lambda: figures.two_counterexamples(0.7),
+    "one_head_by_numbers": lambda: figures.one_head_by_numbers([[0.0, 1.0]] * 2, [[0.3, 0.7]] * 2),
+    "transformer_map": lambda: figures.transformer_map(TransformerConfig(n_layers=3, vocab_size=99)),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_text_is_never_below_nine_points_and_fits_a_phone(name: str) -> None:
+    figure: Figure = EVERY[name]()
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    assert texts and min(text.get_fontsize() for text in texts) >= 9
+    assert figure.get_figwidth() <= 6
+
+
+def test_numbers_in_the_map_follow_the_configuration() -> None:
+    texts = " ".join(text.get_text() for text in EVERY["transformer_map"]().findobj(Text))
+    assert "× 3 blocks" in texts and "V = 99" in texts
+
+
+def test_the_readers_settings_stay_as_they_are() -> None:
+    before = dict(mpl.rcParams)
+    EVERY["two_counterexamples"]()
+    assert dict(mpl.rcParams) == before
+
+
+def test_committed_drawings_are_current(tmp_path: Path) -> None:
+    for path in figures.save_drawings(tmp_path):
+        assert path.read_bytes() == (IMAGES / path.name).read_bytes(), "run `make figures`"

@@ -1,0 +1,199 @@
+"""One form, two front ends: the same answers as HTML, as widgets and through `call`."""
+
+import importlib
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import ipywidgets as ipw
+import pytest
+
+from tfbook.exercises import exercise, exercises
+from tfbook.interactive import calculator, call, exercise_form
+from tfbook.interactive.calculators import CALCULATORS
+from tfbook.interactive.html import form_html
+from tfbook.interactive.markup import to_html
+from tfbook.interactive.svg import stacked_bar
+from tfbook.interactive.widgets import build_widget
+
+FORMS = [*(exercise_form(e) for e in exercises()), *map(calculator, CALCULATORS)]
+
+
+def ask(name: str, id: str, **values: object) -> dict[str, str]:
+    answer = json.loads(call(json.dumps({"name": name, "arguments": {"id": id, "values": values}})))
+    assert answer.keys() == {"html", "status"}
+    return answer  # type: ignore[no-any-return]
+
+
+class Balance(HTMLParser):
+    """Checks that every element that is opened is closed, in order."""
+
+    VOID = ("input", "br", "hr")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An SVG shape closes itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f.id)
+def test_the_html_is_whole_and_every_field_has_a_name(form) -> None:  # type: ignore[no-untyped-def]
+    html = form_html(form)
+    parser = Balance()
+    parser.feed(html)
+    assert not parser.open
+    assert html.count("<input") >= len(form.fields)
+    assert "Not live here" in html and 'role="status"' in html
+    assert html.count("<details>") == len(form.folds)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f.id)
+def test_the_first_state_is_what_call_answers(form) -> None:  # type: ignore[no-untyped-def]
+    if form.name == "calculator":
+        assert ask("calculator", form.id)["html"] == form.first
+
+
+def test_answers_have_a_status_and_show_what_was_typed_as_text() -> None:
+    assert ask("exercise", "mha-parameters", answer="1050624")["status"] == "correct"
+    assert ask("exercise", "mha-parameters", answer="1")["status"] == "wrong"
+    hostile = ask("exercise", "mha-parameters", answer="<img/src=x onerror=alert(1)>")
+    assert hostile["status"] == "unreadable" and "<img" not in hostile["html"]
+    symbols = ask("exercise", "gqa-parameters", answer="<b>d</b>")
+    assert "<b>d" not in symbols["html"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "abc",
+        "",
+        "10 parsecs",
+        "9**9**9",
+        '__import__("os")',
+        "1" * 10_000,
+        "1e999",
+        "nan",
+        "-5",
+        "0",
+        "1.5",
+        "<b>",
+    ],
+)
+@pytest.mark.parametrize("field", ["d_model", "n_heads", "n_kv_heads", "d_head", "batch", "length"])
+def test_the_calculator_refuses_bad_input_with_a_sentence(field: str, bad: str) -> None:
+    answer = ask("calculator", "attention", **{field: bad})
+    if not bad and field in ("n_kv_heads", "d_head"):
+        assert answer["status"] == "ok"  # blank means the usual value
+        return
+    assert answer["status"] == "error"
+    assert len(answer["html"]) > 25 and "<b>" not in answer["html"]
+
+
+def test_the_calculator_counts() -> None:
+    assert "2,362,368 parameters" in ask("calculator", "attention")["html"]
+    assert "exactly 4d²" in ask("calculator", "attention", bias=False)["html"]
+    assert (
+        "6,291,456 parameters"
+        in ask(
+            "calculator", "attention", d_model="1024", n_heads="16", n_kv_heads="8", d_head="128", bias=False
+        )["html"]
+    )
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        [],
+        "x",
+        {"name": "exercise"},
+        {"name": "os", "arguments": {"id": "x", "values": {}}},
+        {"name": "exercise", "arguments": {"id": "none", "values": {}}},
+        {"name": "calculator", "arguments": {"id": "none", "values": {}}},
+    ],
+)
+def test_a_request_that_is_none_is_answered(request_: object) -> None:
+    assert json.loads(call(json.dumps(request_)))["status"] == "error"
+
+
+def widgets_of(box: ipw.Widget) -> list[ipw.Widget]:
+    inner = getattr(box, "children", ())
+    return [box, *(w for child in inner for w in widgets_of(child))]
+
+
+def test_the_widget_answers_like_the_page() -> None:
+    parts = widgets_of(build_widget(exercise_form(exercise("mha-parameters"))))
+    text = next(w for w in parts if isinstance(w, ipw.Text))
+    button = next(w for w in parts if isinstance(w, ipw.Button))
+    text.value = "1048576"
+    button.click()
+    expected = ask("exercise", "mha-parameters", answer="1048576")["html"]
+    assert any(isinstance(w, ipw.HTMLMath) and w.value == expected for w in parts)
+
+
+def test_the_widget_of_a_choice_and_of_several() -> None:
+    parts = widgets_of(build_widget(exercise_form(exercise("mha-reduce-to-one"))))
+    next(w for w in parts if isinstance(w, ipw.RadioButtons)).value = "b"
+    next(w for w in parts if isinstance(w, ipw.Button)).click()
+    assert any("Correct." in w.value for w in parts if isinstance(w, ipw.HTMLMath))
+    parts = widgets_of(build_widget(exercise_form(exercise("mha-read-a-claim"))))
+    for box in [w for w in parts if isinstance(w, ipw.Checkbox)]:
+        box.value = box.description[0] in "abd"
+    next(w for w in parts if isinstance(w, ipw.Button)).click()
+    assert any("Correct." in w.value for w in parts if isinstance(w, ipw.HTMLMath))
+
+
+def test_the_widget_of_the_calculator_follows_its_sliders() -> None:
+    parts = widgets_of(build_widget(calculator("attention")))
+    heads = next(w for w in parts if isinstance(w, ipw.SelectionSlider) and w.description.startswith("H"))
+    heads.value = 64
+    assert any("d_h = 12" in w.value for w in parts if isinstance(w, ipw.HTMLMath))
+
+
+def test_in_a_kernel_a_form_is_html_and_widget_and_in_colab_widget_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    form = exercise_form(exercise("mha-parameters"))
+    importlib.import_module("ipykernel")
+    view = "application/vnd.jupyter.widget-view+json"
+    assert form._repr_mimebundle_().keys() == {"text/plain", "text/html", view}
+    monkeypatch.setenv("COLAB_RELEASE_TAG", "x")
+    assert form._repr_mimebundle_().keys() == {"text/plain", view}
+
+
+def test_our_markdown_keeps_html_out_and_mathematics_in() -> None:
+    html = to_html("<script>x</script> $a < b$ **b**")
+    assert "<script>" not in html and r"\(a &lt; b\)" in html and "<strong>b</strong>" in html
+
+
+def test_the_bar_has_its_shares() -> None:
+    bar = stacked_bar([("x", 3), ("empty", 0), ("<y>", 1)], "Parts")
+    assert "x: 3 (75.0%)" in bar and "&lt;y&gt;: 1 (25.0%)" in bar and "empty" not in bar
+
+
+@pytest.mark.parametrize("module", ["tfbook", "tfbook.accounting", "tfbook.exercises", "tfbook.interactive"])
+def test_the_pure_half_imports_neither_torch_nor_numpy_nor_widgets(module: str) -> None:
+    """It runs in the reader's browser, where there is none of them. Every form is built and answered."""
+    code = f"""
+import sys, json, {module}
+if {module!r} == "tfbook.interactive":
+    from tfbook.interactive import calculator, call, exercise_form
+    from tfbook.interactive.html import form_html
+    from tfbook.exercises import exercises
+    for form in [calculator("attention"), *map(exercise_form, exercises())]:
+        form_html(form)
+        call(json.dumps(dict(name=form.name, arguments=dict(id=form.id, values={{"answer": "1"}}))))
+heavy = {{"torch", "numpy", "matplotlib", "ipywidgets", "IPython", "tqdm"}} & sys.modules.keys()
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
