@@ -7,7 +7,7 @@ BUILT := _build/html/.built
 # Everything that a built page depends on.
 SOURCES := $(shell find chapters tfbook -type f ! -path '*/__pycache__/*' ! -path '*/.ipynb_checkpoints/*')
 
-.PHONY: help book serve test unit lint format execute figures clean setup
+.PHONY: help book serve test unit lint format bench execute figures clean setup
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,6 +35,9 @@ lint: $(READY)  ## check style and types, of code and notebooks
 format: $(READY)  ## put code and notebooks into the house style
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
+
+bench: $(BUILT)  ## measure how long a reader waits for the page's Python
+	@$(PY) -m benchmarks.page
 
 execute: $(READY)  ## run every notebook again and keep its outputs
 	@$(PY) -m tfbook.site.execute chapters/*.ipynb

@@ -6,11 +6,21 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    Response,
+    sync_playwright,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -37,9 +47,9 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Keep the test's output readable."""
 
 
-@pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    """Where the built book is served."""
+@contextmanager
+def serving() -> Iterator[str]:
+    """The address of a local server of the built book."""
     assert (HTML / ".built").exists(), "the book is not built; run `make book`"
     handler = functools.partial(QuietHandler, directory=str(HTML))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -48,15 +58,26 @@ def address() -> Iterator[str]:
         server.shutdown()
 
 
+def chromium(playwright: Playwright) -> Browser:
+    """Debian's Chromium, else the one that `playwright install chromium` brings."""
+    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Where the built book is served."""
+    with serving() as address:
+        yield address
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, else Playwright's own. Missing, it fails in CI and is skipped loudly elsewhere."""
+    """A browser. Missing, it fails in CI and is skipped loudly elsewhere."""
     with sync_playwright() as playwright:
-        system = shutil.which("chromium") or shutil.which("google-chrome")
         try:
-            found = playwright.chromium.launch(executable_path=system, args=FLAGS)
+            found = chromium(playwright)
         except Error as error:
-            reason = f"no Chromium: install Debian's chromium, or run `playwright install chromium` ({error})"
+            reason = f"no Chromium: install Debian's, or run `playwright install chromium` ({error})"
             if os.environ.get("CI"):
                 pytest.fail(reason)
             pytest.skip(reason)

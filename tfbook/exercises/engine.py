@@ -66,7 +66,7 @@ class Exercise:
     solution: str
     truth: Any
     mistakes: tuple[Mistake, ...]
-    praise: str = "That is right."
+    praise: str = "The last fold shows one way to get there."
 
     def key(self) -> tuple[Any, tuple[Mistake, ...]]:
         """The right answer and the known slips."""

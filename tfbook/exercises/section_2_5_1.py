@@ -487,15 +487,15 @@ def _find_the_line() -> Exercise:
         title="Find the bug",
         prompt=(
             "This runs, returns the right shape, trains, and is wrong. Which line?\n\n"
-            "```python\n"
-            "def attention(x, w_q, w_k, w_v, w_o, n_heads):\n"
-            "    B, T, d = x.shape\n"
-            "    q, k, v = x @ w_q, x @ w_k, x @ w_v                             # a\n"
-            "    q, k, v = (z.view(B, T, n_heads, -1).transpose(1, 2)\n"
-            "               for z in (q, k, v))                                  # b\n"
-            "    p = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)                 # c\n"
-            "    out = (p @ v).reshape(B, T, d)                                  # d\n"
-            "    return out @ w_o                                                # e\n"
+            "```text\n"
+            "  def attention(x, w_q, w_k, w_v, w_o, n_heads):\n"
+            "      B, T, d = x.shape\n"
+            "a     q, k, v = x @ w_q, x @ w_k, x @ w_v\n"
+            "b     q, k, v = (z.view(B, T, n_heads, -1).transpose(1, 2)\n"
+            "                 for z in (q, k, v))\n"
+            "c     p = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)\n"
+            "d     out = (p @ v).reshape(B, T, d)\n"
+            "e     return out @ w_o\n"
             "```"
         ),
         hints=("Write the shape after every line.", "Which line undoes the swap of heads and positions?"),
