@@ -43,9 +43,8 @@ def main() -> None:
                 steps.append(page.evaluate(STEP, request))
             page.context.close()
     for name, times in (("first touch to first number", starts), ("slider step to its number", steps)):
-        print(
-            f"{name:<28} median {median(times):7.1f} ms, from {min(times):.1f} to {max(times):.1f} ({len(times)} runs)"
-        )
+        middle, low, high = median(times), min(times), max(times)
+        print(f"{name:<28} median {middle:.1f} ms, {low:.1f} to {high:.1f}, {len(times)} runs")
 
 
 if __name__ == "__main__":
