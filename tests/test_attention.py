@@ -155,10 +155,42 @@ def test_masks_of_every_broadcastable_shape() -> None:
     layer, x = layer_of(config), inputs(config)
     full = torch.rand(2, 3, 5, 5) > 0.3
     full[..., 0] = True
-    for mask in (full, full[:, :1], full[0, 0], full[:1, :1, :1], full[:, :1, :1]):
+    for mask in (
+        full,
+        full[:, :1],
+        full[0, 0],
+        full[:1, :1, :1],
+        full[:, :1, :1],
+        full[0, 0, 0],
+        torch.tensor(True),
+    ):
         output, weights = layer.with_weights(x, mask=mask)
         torch.testing.assert_close(layer(x, mask=mask), output, **EXACT)
         assert (weights[(~mask).expand_as(weights)] == 0).all()
+
+
+def test_large_scores_in_half_precision_agree_with_the_fused_path() -> None:
+    query = torch.randn(1, 1, 4, 64, dtype=torch.float16).sign() * 40
+    output, weights = attend_with_weights(query, query, query)
+    assert weights.isfinite().all()
+    torch.testing.assert_close(output, attend(query, query, query))
+
+
+@pytest.mark.parametrize("attention", [attend, attend_with_weights])
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ((1, 2, 5, 4), (1, 2, 3, 4), "agree in batch, heads and length"),
+        ((2, 2, 5, 4), (2, 2, 5, 4), "agree in batch and head width"),
+        ((1, 2, 5, 3), (1, 2, 5, 4), "agree in batch and head width"),
+        ((1, 3, 5, 4), (1, 3, 5, 4), "must divide that of the query heads"),
+        ((1, 4, 5, 4), (1, 4, 5, 4), "must divide that of the query heads"),
+        ((2, 5, 4), (2, 5, 4), "give four axes each"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(attention, key, value, told) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=told):
+        attention(torch.randn(1, 2, 3, 4), torch.randn(key), torch.randn(value))
 
 
 def test_bad_input_is_refused_by_name() -> None:
@@ -171,8 +203,9 @@ def test_bad_input_is_refused_by_name() -> None:
         (
             lambda: layer(x, mask=torch.zeros(5, 5)),
             TypeError,
-            r"mask has dtype torch.float32; give a boolean mask",
+            r"mask has dtype torch.float32; give a boolean tensor",
         ),
+        (lambda: layer(x, mask=[[True]]), TypeError, r"mask has type list; give a boolean tensor"),
         (lambda: layer(x, mask=torch.ones(5, 4, dtype=torch.bool)), ValueError, r"mask has shape \(5, 4\)"),
         (lambda: layer(x, mask=torch.ones(1, 1, 1, 5, 5, dtype=torch.bool)), ValueError, r"broadcasts to"),
     ):

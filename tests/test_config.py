@@ -1,6 +1,7 @@
 """A description validates itself, and says which field, which value and what to do."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
@@ -23,7 +24,9 @@ def test_replace_derives_anew_and_keeps_what_was_given() -> None:
     assert config.replace(n_heads=4).d_head == 16
     assert config.replace(n_heads=4).n_kv_heads == 4
     assert config.replace(d_model=128).d_ff == 512
-    assert TransformerConfig(d_model=64, n_heads=8, d_head=8).replace(n_heads=4).d_head == 8
+    assert TransformerConfig(d_model=64, n_heads=8, d_head=32).replace(n_heads=4).d_head == 32
+    assert config.replace(n_heads=4, d_head=8).d_head == 8
+    assert TransformerConfig(d_model=64, n_heads=7, d_head=9).replace(d_model=62).d_head == 9
     with pytest.raises(TypeError, match="n_head is not a field"):
         config.replace(n_head=4)
 
@@ -32,11 +35,13 @@ def test_values_are_compared_hashed_copied_and_pickled() -> None:
     config = TransformerConfig(d_model=64, n_heads=8)
     assert config == TransformerConfig(d_model=64, n_heads=8, d_head=8)
     assert hash(config) == hash(copy.deepcopy(config))
-    assert pickle.loads(pickle.dumps(config)).replace(n_heads=4).d_head == 16
+    assert pickle.loads(pickle.dumps(config)) == config
+    again = TransformerConfig(**dataclasses.asdict(config))  # equal values behave equally
+    assert again == config and again.replace(n_heads=4) == config.replace(n_heads=4)
 
 
 def test_integers_of_any_type() -> None:
-    config = TransformerConfig(d_model=np.int64(64), n_heads=np.int32(8))
+    config = TransformerConfig(d_model=np.int64(64), n_heads=np.int32(8), dropout=np.float32(0.0))
     assert type(config.d_model) is int
     assert config == TransformerConfig(d_model=64, n_heads=8)
 
@@ -69,6 +74,12 @@ def test_integers_of_any_type() -> None:
         ({"dropout": "0.1"}, r"dropout='0.1' is str; give a number"),
         ({"norm_eps": -1e-5}, r"norm_eps=-1e-05 is out of range"),
         ({"rope_base": float("inf")}, r"rope_base=inf is out of range"),
+        ({"rope_base": 10**400}, r"rope_base=inf is out of range"),
+        ({"layout": np.array(["decoder"])}, r"layout=array.* is unknown"),
+        ({"layout": "x" * 10_000}, r"layout='xxx.*… is unknown"),
+        ({"n_layers": -(10**6000)}, r"n_layers=an integer of many digits is not positive"),
+        ({"n_heads": np.bool_(True)}, r"n_heads=.*True.* is a truth value"),
+        ({"d_model": 2**31 - 2, "n_heads": 1}, r"d_ff is larger than any model's"),
     ],
 )
 def test_bad_input_names_field_value_and_remedy(fields: dict[str, object], told: str) -> None:

@@ -19,7 +19,8 @@ def test_what_attention_without_positions_knows_of_order(seed: int) -> None:
     assert change_under_reordering(1, causal=False, seed=seed) < 1e-6
     assert change_under_reordering(2, causal=False, seed=seed) < 1e-6
     assert change_under_reordering(1, causal=True, seed=seed) < 1e-6
-    assert change_under_reordering(2, causal=True, seed=seed) > 1e-3
+    assert change_under_reordering(2, causal=True, seed=seed) < 0.05
+    assert change_under_reordering(2, causal=True, seed=seed) > 0.01
 
 
 @pytest.mark.parametrize("sharpness", [20, 40])

@@ -36,6 +36,14 @@ def test_links_follow_the_workflow_then_the_remote_then_the_configuration(
     assert find_repository(checkout, configured) == "https://github.com/other/tfbook"
 
 
+def test_a_copy_inside_another_repository_does_not_link_to_it(checkout: Path) -> None:
+    subprocess.run(
+        ["git", "remote", "add", "origin", "https://github.com/x/unrelated"], cwd=checkout, check=True
+    )
+    (checkout / "copy").mkdir()
+    assert find_repository(checkout / "copy", "https://github.com/OWNER/tfbook") is None
+
+
 @pytest.mark.parametrize("remote", ["/somewhere/local", "https://example.org/x/y.git", "file:///x/y"])
 def test_a_remote_that_is_not_public_gives_no_links(checkout: Path, remote: str) -> None:
     subprocess.run(["git", "remote", "add", "origin", remote], cwd=checkout, check=True)

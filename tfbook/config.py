@@ -22,7 +22,8 @@ import dataclasses
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 LAYOUTS = ("decoder", "encoder", "encoder-decoder")
@@ -83,36 +84,34 @@ class TransformerConfig:
     dropout: float = 0.0
     norm_eps: float = 1e-5
     rope_base: float = 10_000.0
-    _derived: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        given_none = frozenset(
-            name
-            for name in ("n_kv_heads", "d_head", "d_ff", "final_norm", "norm_bias")
-            if getattr(self, name) is None
-        )
-        self._set("_derived", given_none)
         for name, options in _CHOICES.items():
             _check_choice(name, getattr(self, name), options)
         for name in _COUNTS:
-            if name not in given_none:
-                self._set(name, _as_count(name, getattr(self, name)))
-        self._derive(given_none)
+            if getattr(self, name) is not None:
+                self._set(name, as_count(name, getattr(self, name)))
+        for name, value in self._usual().items():
+            if getattr(self, name) is None:
+                self._set(name, as_count(name, value) if name in _COUNTS else value)
         for name in _FLAGS:
             _check_flag(name, getattr(self, name))
         self._check_heads()
-        self._check_numbers()
+        for name, low, below in (("dropout", 0.0, 1.0), ("norm_eps", 0.0, 1.0), ("rope_base", 1.0, math.inf)):
+            self._set(name, _as_real(name, getattr(self, name), low, below))
 
     def replace(self, **changes: Any) -> "TransformerConfig":
-        """A copy with some fields changed and the derived ones derived anew.
+        """A copy with some fields changed, in which fields with their usual value follow.
 
-        Use this rather than `dataclasses.replace`, which would keep a derived `d_head`
-        when `n_heads` changes.
+        A field that stands at the value it is derived to (`d_head` at d/H, say) is derived
+        anew; name it among the changes to hold it. `dataclasses.replace` would hold it
+        silently, and make grouped queries of more heads.
         """
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         for name in changes.keys() - fields.keys():
             raise TypeError(f"{name} is not a field of TransformerConfig; use one of {_list(fields)}")
-        return TransformerConfig(**fields | dict.fromkeys(self._derived) | changes)
+        follow = {name: None for name, value in self._usual().items() if getattr(self, name) == value}
+        return TransformerConfig(**fields | follow | changes)
 
     @property
     def gated(self) -> bool:
@@ -132,22 +131,17 @@ class TransformerConfig:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen for everyone else
 
-    def _derive(self, missing: frozenset[str]) -> None:
-        if "n_kv_heads" in missing:
-            self._set("n_kv_heads", self.n_heads)
-        if "d_head" in missing:
-            if self.d_model % self.n_heads:
-                raise ValueError(
-                    f"n_heads={self.n_heads} does not divide d_model={self.d_model}; "
-                    f"use one of {_nearest(divisors(self.d_model), self.n_heads)}, or set d_head"
-                )
-            self._set("d_head", self.d_model // self.n_heads)
-        if "d_ff" in missing:
-            self._set("d_ff", 4 * self.d_model)
-        if "final_norm" in missing:
-            self._set("final_norm", self.norm_position == "pre")
-        if "norm_bias" in missing:
-            self._set("norm_bias", self.norm == "layernorm")
+    def _usual(self) -> dict[str, Any]:
+        """What the fields that may be None are derived to."""
+        usual: dict[str, Any] = {"n_kv_heads": self.n_heads, "d_ff": 4 * self.d_model}
+        if self.d_model % self.n_heads == 0:
+            usual["d_head"] = self.d_model // self.n_heads
+        elif self.d_head is None:
+            raise ValueError(
+                f"n_heads={self.n_heads} does not divide d_model={self.d_model}; "
+                f"use one of {_nearest(divisors(self.d_model), self.n_heads)}, or set d_head"
+            )
+        return usual | {"final_norm": self.norm_position == "pre", "norm_bias": self.norm == "layernorm"}
 
     def _check_heads(self) -> None:
         if self.n_heads % self.n_kv_heads:
@@ -170,11 +164,6 @@ class TransformerConfig:
                 "norm_bias=True, but RMSNorm has no bias; use norm='layernorm' or drop norm_bias"
             )
 
-    def _check_numbers(self) -> None:
-        _check_real("dropout", self.dropout, low=0.0, below=1.0)
-        _check_real("norm_eps", self.norm_eps, low=0.0, below=1.0)
-        _check_real("rope_base", self.rope_base, low=1.0, below=math.inf)
-
 
 def divisors(number: int) -> list[int]:
     """The positive divisors of a positive integer, in ascending order."""
@@ -182,38 +171,51 @@ def divisors(number: int) -> list[int]:
     return small + [number // n for n in reversed(small) if n * n != number]
 
 
-def _as_count(name: str, value: object) -> int:
-    """A positive integer, from any integer type (numpy's included), or an error that says why not."""
-    if isinstance(value, bool):
+def as_count(name: str, value: object) -> int:
+    """A positive integer from any integer type (numpy's included), or an error that says why not."""
+    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
         raise TypeError(f"{name}={value!r} is a truth value; give a positive integer")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(
-            f"{name}={value!r} is {type(value).__name__}, not an integer; give a positive integer"
+            f"{name}={_short(value)} is {type(value).__name__}, not an integer; give a positive integer"
         ) from None
     if number < 1:
-        raise ValueError(f"{name}={number} is not positive; give an integer of at least 1")
+        raise ValueError(f"{name}={_short(number)} is not positive; give an integer of at least 1")
     if number > LARGEST_COUNT:
         raise ValueError(f"{name} is larger than any model's; give an integer up to {LARGEST_COUNT:,}")
     return number
 
 
+def _as_real(name: str, value: object, low: float, below: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={_short(value)} is {type(value).__name__}; give a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not low <= number < below:  # also false for nan
+        raise ValueError(f"{name}={number!r} is out of range; give a number from {low:g} to below {below:g}")
+    return number
+
+
 def _check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise ValueError(f"{name}={value!r} is unknown; use one of {_list(map(repr, options))}")
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}={_short(value)} is unknown; use one of {_list(map(repr, options))}")
 
 
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is {type(value).__name__}; give True or False")
+        raise TypeError(f"{name}={_short(value)} is {type(value).__name__}; give True or False")
 
 
-def _check_real(name: str, value: object, low: float, below: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name}={value!r} is {type(value).__name__}; give a number")
-    if not low <= value < below:  # also false for nan
-        raise ValueError(f"{name}={value!r} is out of range; give a number from {low:g} to below {below:g}")
+def _short(value: object) -> str:
+    """A value as it stands in a message: cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "an integer of many digits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _list(options: Iterable[object]) -> str:

@@ -104,7 +104,10 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
     with house_style():
         figure, axes = plt.subplots(figsize=(5.0, 0.34 * len(shown) + 1.1))
         _heat_map(
-            axes, shown, [f"head {h}" for h in range(len(shown))], [str(k) for k in range(shown.shape[1])]
+            axes,
+            shown,
+            [f"head {h}" for h in range(1, len(shown) + 1)],
+            [str(k) for k in range(shown.shape[1])],
         )
         axes.set_xlabel("tokens back from the query (0 is the query itself)")
     return _done(figure)
@@ -113,7 +116,7 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
 def two_counterexamples(distance: float) -> Figure:
     """The plane pictures of the two functions: what one head cannot reach, and what it swaps."""
     with house_style():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(5.6, 3.0))
+        figure, (left, right) = plt.subplots(2, 1, figsize=(3.6, 6.4))
         left.plot([1, 0], [0, 1], color=BLUE, lw=3)
         left.plot([1, 0], [0, 1], "o", color=BLUE)
         left.plot([1], [1], "s", color=ORANGE, ms=8)
@@ -145,7 +148,7 @@ def one_head_by_numbers(scores: Sequence[Sequence[float]], weights: Sequence[Seq
         figure, panels = plt.subplots(1, 2, figsize=(5.4, 2.8), sharey=True)
         names = [str(t + 1) for t in range(len(scores))]
         for axes, numbers, title in zip(
-            panels, (scores, weights), ("scores Q Kᵀ / √d_h", "weights: rows sum to 1"), strict=True
+            panels, (scores, weights), ("scores Q Kᵀ / √d_k", "weights: rows sum to 1"), strict=True
         ):
             shown = np.asarray(numbers)
             # Pale enough for the numbers in the cells, in order of size.

@@ -47,7 +47,7 @@ def test_the_calculator_answers_and_follows_its_sliders(visit: Visit) -> None:
     expect(card.get_by_label("H, query heads", exact=True)).to_have_value("1")
     expect(result).to_contain_text("2,097,152 numbers", timeout=PATIENCE)
     card.get_by_label("H, query heads", exact=True).fill("7")
-    expect(result).to_contain_text("n_heads=7 does not divide d_model=768", timeout=PATIENCE)
+    expect(result).to_contain_text("H=7 does not divide d=768", timeout=PATIENCE)
 
 
 def test_answers_are_diagnosed_accepted_and_remembered(visit: Visit) -> None:
@@ -58,13 +58,13 @@ def test_answers_are_diagnosed_accepted_and_remembered(visit: Visit) -> None:
     expect(result).to_contain_text("Each of the four maps also has a bias")
     result = answer(page, asked.id, "4*512^2 + 4*512")
     expect(result).to_contain_text("Correct.")
-    expect(page.locator("[data-tfb-progress]")).to_contain_text("1 of 13 self-tests answered in this section")
+    expect(page.locator("[data-tfb-progress]")).to_contain_text("1 of 10 self-tests answered in this section")
     page.reload()
     expect(form(page, "exercise-mha-parameters").locator(".tfb-mark")).to_contain_text("answered")
     visit.open("chapters/index")
-    expect(page.locator("[data-tfb-progress]")).to_contain_text("1 of 13 self-tests answered in the book")
+    expect(page.locator("[data-tfb-progress]")).to_contain_text("1 of 10 self-tests answered in the book")
     page.get_by_role("button", name="Start over").click()
-    expect(page.locator("[data-tfb-progress]")).to_contain_text("0 of 13")
+    expect(page.locator("[data-tfb-progress]")).to_contain_text("0 of 10")
 
 
 def test_choices_and_enter_key(visit: Visit) -> None:
@@ -160,7 +160,7 @@ def test_with_a_runtime_file_missing_the_page_says_so(browser: Browser, address:
     page = Visit(context.new_page(), address).open(CHAPTER)
     card = form(page, "exercise-mha-parameters")
     card.locator("input").fill("1")
-    expect(card.get_by_role("status")).to_contain_text("Python did not start here", timeout=PATIENCE)
+    expect(card.get_by_role("status")).to_contain_text("Python does not run here", timeout=PATIENCE)
     expect(card.get_by_role("button", name="Check")).to_be_disabled()
     card.get_by_text("Hint 1").click()
     expect(card.get_by_text("One head has three matrices")).to_be_visible()

@@ -28,7 +28,7 @@ def exercises(section: str | None = None) -> list[Exercise]:
 
 def exercise(id: str) -> Exercise:
     """The exercise of that id; as the last line of a cell it shows itself. Raises KeyError."""
-    if id not in _by_id():
+    if not isinstance(id, str) or id not in _by_id():
         raise KeyError(f"exercise {id!r} does not exist; use one of {', '.join(_by_id())}")
     return _by_id()[id]
 

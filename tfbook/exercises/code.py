@@ -11,7 +11,8 @@ judged, so that a page can show the exercise where torch is not installed.
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -34,16 +35,20 @@ class CodeTask:
     cases: Callable[[], Iterable[Case]]
 
 
-def slip(name: str, reference: Callable[..., Any], edit: tuple[str, str], diagnosis: str) -> Mistake:
-    """A mistake made by replacing one fragment of the reference's source.
+def slip(name: str, reference: Callable[..., Any], *edits: tuple[str, str], diagnosis: str) -> Mistake:
+    """A mistake made by replacing a fragment of the reference's source, or several.
 
-    Raises ValueError if the fragment does not stand there exactly once.
+    Raises ValueError if a fragment does not stand there exactly once.
     """
-    source, (old, new) = inspect.getsource(reference), edit
-    if source.count(old) != 1:
-        raise ValueError(f"slip {name!r}: {old!r} stands {source.count(old)} times in {reference.__name__}")
+    source = inspect.getsource(reference)
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise ValueError(
+                f"slip {name!r}: {old!r} stands {source.count(old)} times in {reference.__name__}"
+            )
+        source = source.replace(old, new)
     namespace = dict(reference.__globals__)
-    exec(source.replace(old, new), namespace)  # the book's own text, never a reader's
+    exec(source, namespace)  # the book's own text, never a reader's
     return Mistake(name, namespace[reference.__name__], diagnosis)
 
 
@@ -69,10 +74,15 @@ class Code:
                 return ast.get_source_segment(text, node) or ""
         raise LookupError(f"{self.home} defines no function {self.name}")
 
-    def read(self, answer: Any) -> Callable[..., Any]:
-        """The reader's function. Raises AnswerError when it is none, or takes other arguments."""
+    def read(self, answer: Any) -> "Behaviour":
+        """What the reader's function does on every case. It is run once a case.
+
+        Raises AnswerError when it is no function, or takes other arguments.
+        """
         if isinstance(answer, str):
-            raise AnswerError("This answer is a function; run it in a kernel, by the launch button above")
+            raise AnswerError(
+                "This answer is a function; open this chapter as a notebook and hand it over there"
+            )
         if not callable(answer):
             raise AnswerError(
                 f"That is {type(answer).__name__}; hand over the function itself: check(id, {self.name})"
@@ -82,22 +92,47 @@ class Code:
             inspect.signature(answer).bind(*wanted)
         except (TypeError, ValueError):
             raise AnswerError(f"The function must be callable as {self.name}({', '.join(wanted)})") from None
-        return answer  # type: ignore[no-any-return]
+        return tuple(_run(answer, case) for case in self._cases())
 
-    def same(self, value: Callable[..., Any], other: Callable[..., Any]) -> bool:
-        """Whether two functions do the same on every case."""
-        return self._first_difference(value, other) is None
+    def same(self, value: "Behaviour", other: Callable[..., Any]) -> bool:
+        """Whether another function does the same on every case."""
+        return not any(self._differences(value, other))
 
-    def wrong(self, value: Callable[..., Any], truth: Callable[..., Any]) -> str:
+    def wrong(self, value: "Behaviour", truth: Callable[..., Any]) -> str:
         """The smallest failing case: what went in, what was seen, what was expected."""
-        return self._first_difference(value, truth) or ""
+        told = zip(self._cases(), self._differences(value, truth), strict=True)
+        case, difference = next((case, difference) for case, difference in told if difference)
+        return f"With {self._describe(case)}: {difference}"
 
-    def _first_difference(self, value: Callable[..., Any], other: Callable[..., Any]) -> str | None:
-        for case in self.task.cases():
-            difference = _compare(value, other, case)
-            if difference:
-                return f"With {_describe(case)}: {difference}"
-        return None
+    def _cases(self) -> list[Case]:
+        import torch  # noqa: PLC0415  loaded only where code is judged
+
+        with torch.device("cpu"):  # whatever default the reader has set
+            return list(self.task.cases())
+
+    def _differences(self, value: "Behaviour", other: Callable[..., Any]) -> Iterator[str | None]:
+        for case, outcome in zip(self._cases(), value, strict=True):
+            yield outcome.fault or _difference(outcome.value, other(*case))
+
+    def _describe(self, case: Case) -> str:
+        """The case by the names of its arguments: shapes of tensors, values of numbers."""
+        names = inspect.signature(self.task.reference).parameters
+        told = (
+            f"{name} {tuple(item.shape)}" if hasattr(item, "shape") else f"{name} = {item}"
+            for name, item in zip(names, case, strict=True)
+        )
+        return ", ".join(told)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a function did with one case: the value it returned, or the fault that it showed."""
+
+    value: Any = None
+    fault: str | None = None
+
+
+Behaviour = tuple[Outcome, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,51 +148,42 @@ class CodeExercise(Exercise):
         return self.kind.task.reference, self.kind.task.mistakes
 
 
-def _compare(value: Callable[..., Any], other: Callable[..., Any], case: Case) -> str | None:
-    """What the two functions do differently on one case, or None."""
-    given = _copy(case)
+def _run(function: Callable[..., Any], case: Case) -> Outcome:
+    """Run a reader's function on copies of a case's arguments."""
+    given = tuple(item.clone() if hasattr(item, "clone") else item for item in case)
     try:
-        seen = value(*given)
-    except Exception as error:  # whatever the reader's code raises is the reader's to see
-        return f"your function raised `{type(error).__name__}: {shown(str(error), 120)}`."
+        value = function(*given)
+    except (Exception, SystemExit) as error:  # whatever the reader's code raises is the reader's to see
+        told = traceback.format_exception_only(error)[-1].strip()
+        return Outcome(fault=f"your function raised `{shown(told, 120)}`.")
     if not _unchanged(given, case):
-        return "your function changes its input in place; work on new tensors instead."
-    return _difference(seen, other(*_copy(case)))
+        return Outcome(fault="your function changes its input in place; work on new tensors instead.")
+    return Outcome(value)
 
 
 def _difference(seen: Any, expected: Any) -> str | None:
     import torch  # noqa: PLC0415  loaded only where code is judged
 
-    if isinstance(expected, tuple):
-        if not isinstance(seen, tuple) or len(seen) != len(expected):
-            return f"expected {len(expected)} values in a tuple, and got {type(seen).__name__}."
-        found = (_difference(s, e) for s, e in zip(seen, expected, strict=True))
-        return next(filter(None, found), None)
     if seen is None or seen is Ellipsis:
         return "your function returns nothing yet; end it with `return ...`."
     if not isinstance(seen, torch.Tensor):
         return f"expected a tensor, and got {type(seen).__name__}."
+    if seen.layout != expected.layout or seen.device != expected.device or seen.is_nested:
+        return (
+            f"expected an ordinary tensor on the {expected.device}, and got {seen.layout} on {seen.device}."
+        )
     if seen.shape != expected.shape:
         return f"expected shape {tuple(expected.shape)}, and got {tuple(seen.shape)}."
     if seen.dtype != expected.dtype:
         return f"expected {expected.dtype}, and got {seen.dtype}."
     if seen.isnan().any() and not expected.isnan().any():  # before comparing: nan equals nothing
-        return "some of the numbers are `nan`. Is a row of the softmax without any allowed key?"
+        return "some of the numbers are `nan`."
     if torch.allclose(seen, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
         return None
     place = tuple(int(i) for i in torch.unravel_index((seen - expected).abs().argmax(), seen.shape))
-    return f"at index {place} expected {expected[place].item():.4f}, and got {seen[place].item():.4f}."
-
-
-def _copy(case: Case) -> Case:
-    return tuple(item.clone() if hasattr(item, "clone") else item for item in case)
+    return f"at index {place} expected {expected[place].item():.6g}, and got {seen[place].item():.6g}."
 
 
 def _unchanged(given: Case, case: Case) -> bool:
     pairs = zip(given, case, strict=True)
     return all(not hasattr(b, "equal") or (a.shape == b.shape and a.equal(b)) for a, b in pairs)
-
-
-def _describe(case: Case) -> str:
-    shapes = (f"a tensor {tuple(item.shape)}" if hasattr(item, "shape") else f"`{item}`" for item in case)
-    return ", ".join(shapes)

@@ -39,6 +39,11 @@ class Verdict:
 
     __repr__ = __str__
 
+    def _repr_markdown_(self) -> str | None:
+        if not self.understood:
+            return None  # the message may repeat what was typed: it is shown as plain text alone
+        return f"**{'Correct' if self.correct else 'Not yet'}.** {self.message}"
+
 
 class Kind(Protocol):
     """A kind of answer: how it is read, compared and found wrong."""

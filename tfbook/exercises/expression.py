@@ -2,7 +2,7 @@
 
 An answer is data, never code. It is read into a syntax tree, every node of which is one of a
 handful of kinds, and evaluated exactly, in integers and fractions of bounded size. What people
-write by hand is understood too: `4d^2`, `2 d n_kv d_h`, `1,050,624`, `4·d`.
+write by hand is understood too: `4d^2`, `2dn_{kv}d_h`, `1,050,624`, `4·d`.
 """
 
 import ast
@@ -22,8 +22,11 @@ class AnswerError(ValueError):
 _TOKEN = re.compile(
     r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/()]))"
 )
-_SIGNS = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "÷": "/", "^": "**", "²": "**2", "³": "**3"})
-_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:([,_ \u00a0\u202f'])\d{3})(?:\1\d{3})*(?![\d])")
+_SIGNS = str.maketrans(dict.fromkeys("·×⋅∙∗", "*") | {"−": "-", "–": "-", "÷": "/", "^": "**", "\u200b": ""})
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+# 1,050,624 anywhere; with spaces only where the number is the whole answer, since "4 512" may mean a product.
+_THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}([,_])\d{3}(?:\1\d{3})*(?!\d)")
+_SPACED_THOUSANDS = re.compile(r"\d{1,3}([ '\u00a0\u2009\u202f])\d{3}(?:\1\d{3})*")
 _OPERATIONS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -62,7 +65,7 @@ def _tokens(text: str, symbols: Mapping[str, int]) -> list[str]:
         raise AnswerError("The box is empty; type an answer first")
     if len(text) > LONGEST:
         raise AnswerError(f"That is {len(text):,} characters long; an answer here fits in {LONGEST}")
-    text = _THOUSANDS.sub(lambda match: match[0].replace(match[1], ""), text.translate(_SIGNS)).rstrip()
+    text = _plain(text)
     tokens: list[str] = []
     position = 0
     while position < len(text):
@@ -70,21 +73,52 @@ def _tokens(text: str, symbols: Mapping[str, int]) -> list[str]:
         if match is None:
             sign = text[position:].lstrip()[0]
             raise AnswerError(f"“{shown(sign)}” has no meaning here; use {_vocabulary(symbols)}")
-        number, name, _ = match.groups()
-        if name and name not in symbols:
-            raise AnswerError(f"“{shown(name)}” is not one of the symbols here; use {_vocabulary(symbols)}")
+        number, name, sign = match.groups()
+        pieces = _symbols_in(name, symbols) if name else [(number and _literal(number)) or sign]
+        if pieces is None:
+            raise AnswerError(
+                f"“{shown(name)}” is not made of the symbols here; use {_vocabulary(symbols)}, "
+                "with a space or * between factors"
+            )
         if tokens and _ends_a_factor(tokens[-1]):
             if number:
                 raise AnswerError(f"Put an operator before “{shown(number)}”, or one number first, as in 4 d")
-            if name or match[3] == "(":
+            if name or sign == "(":
                 tokens.append("*")  # 4d and 2(d + 1) mean products
-        tokens.append(str(_literal(number)) if number else match[0].strip())
+        tokens.append(" * ".join(pieces))
         position = match.end()
     return tokens
 
 
+def _plain(text: str) -> str:
+    """The text in plain signs: what people write by hand or copy from a page, in the evaluator's own."""
+    text = text.translate(_SIGNS).strip().removeprefix("=").strip()
+    if _SPACED_THOUSANDS.fullmatch(text):
+        return re.sub(r"\D", "", text)
+    text = re.sub("[⁰¹²³⁴-⁹]+", lambda match: f"**{match[0].translate(_SUPERSCRIPTS)}", text)
+    text = re.sub(r"_\{(\w+)\}", r"_\1", text).replace("{", "(").replace("}", ")")  # n_{kv}, d^{2}
+    text = re.sub(r"(?<=[\w)])\s+x\s+(?=[\w(])", "*", text)  # d x d; no symbol of the book is called x
+    return _THOUSANDS.sub(lambda match: match[0].replace(match[1], ""), text)
+
+
 def _ends_a_factor(token: str) -> bool:
     return token[-1] == ")" or token[-1].isalnum() or token[-1] == "_"
+
+
+def _symbols_in(name: str, symbols: Mapping[str, int]) -> list[str] | None:
+    """The symbols whose product a run of letters means (dH is d H, dn_kv is d n_kv), or None.
+
+    Underscores may be missing, as in `nkv`. The longest symbol wins, so `d_h` is never d and h.
+    """
+    if not name:
+        return []
+    for symbol in sorted(symbols, key=len, reverse=True):
+        for written in {symbol, symbol.replace("_", "")}:
+            if name.startswith(written):
+                rest = _symbols_in(name.removeprefix(written), symbols)
+                if rest is not None:
+                    return [symbol, *rest]
+    return None
 
 
 def _literal(number: str) -> str:

@@ -6,7 +6,9 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from tfbook.exercises.engine import Mistake
@@ -21,17 +23,21 @@ class Integer:
 
     def read(self, answer: Any) -> int:
         """An int from text, or from any integral number."""
-        if isinstance(answer, str):
-            value = evaluate(answer, {})
-        elif isinstance(answer, float) and not math.isfinite(answer):
-            raise AnswerError(f"{answer} is not a number one can count to; the answer is {self.noun}")
-        elif isinstance(answer, bool) or not (isinstance(answer, float) or hasattr(answer, "__index__")):
-            raise AnswerError(f"That is {type(answer).__name__}; the answer is {self.noun}")
-        else:
-            value = Fraction(answer if isinstance(answer, float) else operator.index(answer))
+        value = evaluate(answer, {}) if isinstance(answer, str) else self._number(answer)
         if value.denominator != 1:
             raise AnswerError(f"The answer is {self.noun}, and {_number(value)} is not whole")
         return value.numerator
+
+    def _number(self, answer: Any) -> Fraction:
+        refusal = AnswerError(f"That is {type(answer).__name__}; the answer is {self.noun}")
+        if isinstance(answer, bool):
+            raise refusal
+        try:
+            return Fraction(
+                answer if isinstance(answer, float | Fraction | Decimal) else operator.index(answer)
+            )
+        except (TypeError, ValueError, OverflowError):  # not a number, nan, or infinite
+            raise refusal from None
 
     def same(self, value: int, other: int) -> bool:
         """Exact equality."""
@@ -41,8 +47,8 @@ class Integer:
         """The direction."""
         if value <= 0:
             return f"{_number(value)} is not positive, and this counts things. Open a hint."
-        side = "more" if value > truth else "less"
-        return f"{_number(value)} is {side} than there are, and no slip we know leads to it. Open a hint."
+        side = "large" if value > truth else "small"
+        return f"{_number(value)} is too {side}, and no slip that we know leads to it. Open a hint."
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,17 @@ class Expression:
         return value == self.read(other)
 
     def wrong(self, value: tuple[Fraction, ...], truth: str) -> str:
-        """The first point and what the reader's formula gives there."""
-        point = ", ".join(f"{name} = {n}" for name, n in self.points(random.Random(251)).items())
+        """The first point where it is wrong, and what the reader's formula gives there."""
+        draw = random.Random(251)
+        points = [self.points(draw) for _ in value]
+        where, seen, wanted = next(
+            point for point in zip(points, value, self.read(truth), strict=True) if point[1] != point[2]
+        )
+        told = ", ".join(f"{name} = {n}" for name, n in where.items())
+        side = "large" if seen > wanted else "small"
         return (
-            f"At {point} your formula gives {_number(value[0])}, which is too "
-            f"{'large' if value[0] > self.read(truth)[0] else 'small'}. Count a small case by hand, "
-            "or open a hint."
+            f"At {told} your formula gives {_number(seen)}, which is too {side}. "
+            "Count a small case by hand, or open a hint."
         )
 
 
@@ -87,21 +98,33 @@ class Shape:
 
     def read(self, answer: Any) -> tuple[int, ...]:
         """A tuple of positive sizes from text or from any sequence of integers."""
-        if isinstance(answer, str):
-            inner = answer.strip().removeprefix("torch.Size").strip(" ()[]")
-            if not inner:
-                raise AnswerError("The box is empty; type the sizes in order, such as 2, 4, 8")
-            parts = [part for part in re.split(r"\s*[,;x×]\s*|\s+", inner) if part]
-        elif isinstance(answer, tuple | list):
-            parts = list(answer)
-        else:
-            raise AnswerError(f"That is {type(answer).__name__}; give the sizes in order, such as 2, 4, 8")
+        parts = self._parts(answer) if isinstance(answer, str) else self._items(answer)
+        if not parts:
+            raise AnswerError("Type the sizes in order, such as 2, 4, 8")
         if len(parts) > 8:
             raise AnswerError(f"That has {len(parts)} axes; no tensor here has more than 8")
         sizes = tuple(Integer("a list of whole sizes").read(part) for part in parts)
         if any(size < 1 for size in sizes):
             raise AnswerError("Every size is at least 1")
         return sizes
+
+    @staticmethod
+    def _parts(text: str) -> list[str]:
+        """The sizes as typed: with or without brackets, separated by commas, spaces or x."""
+        text = text.rpartition("=")[2].strip().removeprefix("torch.Size")
+        while text[:1] in ("(", "[") and text[-1:] in (")", "]"):
+            text = text[1:-1].strip()
+        separator = r"[,;]" if re.search("[,;]", text) else r"\s*[xX×]\s*|\s+"
+        return [part for part in re.split(separator, text) if part.strip()]
+
+    @staticmethod
+    def _items(answer: Any) -> list[Any]:
+        try:
+            return list(islice(answer, 9))
+        except TypeError:
+            raise AnswerError(
+                f"That is {type(answer).__name__}; give the sizes in order, such as 2, 4, 8"
+            ) from None
 
     def same(self, value: tuple[int, ...], other: tuple[int, ...]) -> bool:
         """The same sizes in the same order."""
@@ -110,7 +133,8 @@ class Shape:
     def wrong(self, value: tuple[int, ...], truth: tuple[int, ...]) -> str:
         """The number of axes, the number of elements or the order: the first that differs."""
         if len(value) != len(truth):
-            return f"That shape has {len(value)} axes. Count again which axes this tensor has."
+            axes = "1 axis" if len(value) == 1 else f"{len(value)} axes"
+            return f"That shape has {axes}. Count again which axes this tensor has."
         if math.prod(value) != math.prod(truth):
             return f"That shape holds {_number(math.prod(value))} numbers, which is not how many there are."
         if sorted(value) == sorted(truth):
@@ -150,10 +174,12 @@ class Choice:
     def read(self, answer: Any) -> frozenset[str]:
         """The set of chosen keys."""
         if isinstance(answer, str):
-            answer = re.split(r"[\s,;]+", answer.strip().lower()) if answer.strip() else []
-        if not isinstance(answer, list | tuple | set | frozenset):
-            raise AnswerError(f"That is {type(answer).__name__}; give the letter of an option")
-        keys = frozenset(str(key).lower() for key in answer)
+            answer = re.findall(r"[^\s,;.()]+", answer)
+        if not isinstance(answer, list | tuple | set | frozenset) or not all(
+            isinstance(k, str) for k in answer
+        ):
+            raise AnswerError(f"That is {type(answer).__name__}; give the letter of an option, such as 'a'")
+        keys = frozenset(key.lower() for key in answer)
         letters = ", ".join(self.by_key)
         for key in sorted(keys - self.by_key.keys()):
             raise AnswerError(f"“{shown(key)}” is not an option; use {letters}")
@@ -170,17 +196,16 @@ class Choice:
         return value == other
 
     def wrong(self, value: frozenset[str], truth: frozenset[str]) -> str:
-        """Feedback on each option that was wrongly chosen or wrongly left."""
-        doubtful = sorted((value - truth) | (truth - value))
-        told = [
-            f"- **{key}** ({'chosen' if key in value else 'left out'}): {self.by_key[key].feedback}"
-            for key in doubtful
-        ]
-        return "Look again at these:\n\n" + "\n".join(told)
+        """Feedback on each option that was wrongly chosen, and how many are missing."""
+        told = [f"- **{key}**: {self.by_key[key].feedback}" for key in sorted(value - truth)]
+        missing = len(truth - value)
+        if missing:
+            told.append(f"- {missing} more {'option is' if missing == 1 else 'options are'} right.")
+        return "Look again:\n\n" + "\n".join(told)
 
 
 def _number(value: int | Fraction) -> str:
     value = Fraction(value)
     if abs(value) >= 10**30:
         return "a very large number"
-    return f"{float(value):g}" if value.denominator > 1 else f"{int(value):,}"
+    return f"{float(value):.10g}" if value.denominator > 1 else f"{int(value):,}"

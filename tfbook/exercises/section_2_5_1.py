@@ -56,6 +56,11 @@ def _shape_path() -> Exercise:
                 "Those are the keys **transposed**. A query is a row: positions before head width.",
             ),
             Mistake(
+                "batch-dropped",
+                (heads, length, width),
+                "That is one sequence. The batch is the first axis of every tensor.",
+            ),
+            Mistake(
                 "scores",
                 (batch, heads, length, length),
                 "That is the shape of the scores, one step later.",
@@ -75,7 +80,7 @@ def _shape_path() -> Exercise:
 
 def _parameters() -> Exercise:
     config = TransformerConfig(d_model=512, n_heads=8)
-    d = config.d_model
+    d, d_h, H = config.d_model, config.d_head, config.n_heads  # noqa: N806  the book's symbols
     truth = attention_parameters(config).total
     without_bias = attention_parameters(config.replace(qkv_bias=False, output_bias=False)).total
     return Exercise(
@@ -84,7 +89,7 @@ def _parameters() -> Exercise:
         title="Count one layer",
         prompt=(
             f"How many learned numbers has one multi-head attention layer with d = {d} and "
-            f"H = {config.n_heads}, H d_h = d, with a bias on each of its four maps? You may type arithmetic."
+            f"H = {H}, H d_h = d, with a bias on each of its four maps? You may type arithmetic."
         ),
         kind=Integer(),
         truth=truth,
@@ -113,14 +118,41 @@ def _parameters() -> Exercise:
             ),
             Mistake(
                 "full-width-heads",
-                config.n_heads * 3 * d * d + d * d,
-                "You gave each head three matrices of d x d. A head maps into its own d_h = d/H dimensions, so its "
-                "matrices are d x d_h, and the H in front cancels.",
+                H * 3 * (d * d + d) + d * d + d,
+                full_width := (
+                    "You gave each head three matrices of d x d. A head maps into its own d_h = d/H dimensions, so its "
+                    "matrices are d x d_h, and the H in front cancels."
+                ),
+            ),
+            Mistake(
+                "full-width-heads-without-biases",
+                H * 3 * d * d + d * d,
+                full_width + " (And the biases are missing.)",
+            ),
+            Mistake(
+                "every-head-a-whole-layer",
+                H * truth,
+                f"You multiplied the whole layer by H. The H = {H} heads **share** the d dimensions: each has d_h = {d_h}.",
+            ),
+            Mistake(
+                "every-head-a-whole-layer-without-biases",
+                H * without_bias,
+                f"You multiplied $4 d^2$ by H. The H = {H} heads share the d dimensions. (And the biases are missing.)",
             ),
             Mistake(
                 "one-head-counted",
-                3 * d * config.d_head + d * d,
-                f"The matrices of **one** head are counted. There are H = {config.n_heads} of them.",
+                3 * (d * d_h + d_h) + d * d + d,
+                f"The matrices of **one** head are counted. There are H = {H} of them.",
+            ),
+            Mistake(
+                "one-head-counted-without-biases",
+                3 * d * d_h + d * d,
+                f"The matrices of **one** head are counted. There are H = {H} of them. (And the biases are missing.)",
+            ),
+            Mistake(
+                "biases-of-one-head",
+                without_bias + 3 * d_h + d,
+                f"The weights are right. The biases of queries, keys and values are as long as all H = {H} heads: d each.",
             ),
         ),
         hints=(
@@ -136,56 +168,61 @@ def _parameters() -> Exercise:
 
 
 def _heads_and_count() -> Exercise:
-    few, many = (attention_parameters(TransformerConfig(d_model=1024, n_heads=h)).total for h in (4, 32))
+    def layer(n_heads: int) -> TransformerConfig:
+        return TransformerConfig(d_model=1024, n_heads=n_heads, d_head=64, qkv_bias=False, output_bias=False)
+
+    few, many = (attention_parameters(layer(n_heads)).total for n_heads in (16, 32))
     kind = Choice(
         (
             Option(
-                "both stay the same",
+                "weights the same, scores times 2",
+                "as-if-heads-shrank",
+                f"That holds when heads get narrower as they get more, H d_h = d. Here d_h stays: {few:,} weights "
+                f"before and {many:,} after.",
+            ),
+            Option("weights times 2, scores times 2"),
+            Option(
+                "weights times 2, scores the same",
                 "scores-once",
-                "The scores are one T x T matrix **per head**: eight times as many.",
-            ),
-            Option("parameters the same, scores times 8"),
-            Option(
-                "parameters times 8, scores times 8",
-                "parameters-times-heads",
-                f"Heads get narrower as they get more: H · 3 d d_h = 3 d². The count is {few:,} before and {many:,} after.",
+                "The scores are one T x T matrix **per head**: B H T², twice as many.",
             ),
             Option(
-                "parameters times 8, scores the same",
-                "exchanged",
-                "The other way round: H cancels in the parameters and stays in the scores, B H T².",
+                "both the same",
+                "nothing-changes",
+                "Neither: each new head brings its own W_Q, W_K, W_V, its rows of W_O, and its own T x T scores.",
             ),
         )
     )
     return _choice(
         kind,
         id="mha-double-heads",
-        title="Predict: eight times the heads",
+        title="Predict: twice the heads",
         prompt=(
-            "A layer has d = 1024 and H = 4. You change H to 32 and keep H d_h = d. Before you compute anything: "
-            "what happens to the number of parameters, and what to the number of attention scores per sequence?"
+            "A layer without biases has d = 1024, H = 16 and d_h = 64. You change H to 32 and **keep d_h = 64** (and d). "
+            "Before you compute anything: what happens to the number of weights, and what to the number of scores?"
         ),
-        hints=("Write both counts with H in them. In which one does H cancel?",),
+        hints=("Write both counts with H and d_h in them. What is held fixed here?",),
         solution=(
-            f"Parameters: $4 d^2 + 4 d$, without H: {few:,} before and {many:,} after. Scores: $B H T^2$, so eight "
-            "times as many. Equal parameters are not equal work."
+            f"W_Q, W_K, W_V are $d \\times H d_h$ and W_O is $H d_h \\times d$: $4 d H d_h$ weights, {few:,} before and "
+            f"{many:,} after. Scores: $B H T^2$, twice as many. Only with $d_h = d/H$ does H cancel in the weights."
         ),
-        praise="Right: H cancels in the parameters and stays in the scores.",
+        praise="Right: with d_h fixed nothing cancels. Each head brings its weights and its scores.",
     )
 
 
 def _head_width_given() -> Exercise:
     config = TransformerConfig(
-        d_model=1024, n_heads=16, d_head=128, n_kv_heads=8, qkv_bias=False, output_bias=False
+        d_model=640, n_heads=10, d_head=96, n_kv_heads=2, qkv_bias=False, output_bias=False
     )
     d, query, kv = config.d_model, config.d_query, config.d_kv
     truth = attention_parameters(config).total
+    usual = d // config.n_heads
     return Exercise(
         id="mha-explicit-head-width",
         section=SECTION,
         title="When H d_h is not d",
         prompt=(
-            f"Qwen3-0.6B has d = {d}, H = {config.n_heads} query heads of d_h = {config.d_head}, n_kv = {config.n_kv_heads} "
+            f"A model states d = {d}, H = {config.n_heads} query heads of d_h = {config.d_head}, n_kv = {config.n_kv_heads} "
             "key/value heads and no biases. How many weights have the four maps W_Q, W_K, W_V and W_O of one layer?"
         ),
         kind=Integer(),
@@ -194,8 +231,7 @@ def _head_width_given() -> Exercise:
             Mistake(
                 "four-d-squared",
                 4 * d * d,
-                f"That is $4 d^2$, which holds when $H d_h = d$ and $n_{{kv}} = H$. Here H d_h = {query}, so W_Q is {d} x {query} "
-                "(and if you added W_Q, W_K and W_V rightly, it is W_O that is missing).",
+                f"That is $4 d^2$, which holds when $H d_h = d$ and $n_{{kv}} = H$. Here H d_h = {query}: W_Q is {d} x {query}.",
             ),
             Mistake(
                 "query-heads-for-kv",
@@ -203,16 +239,20 @@ def _head_width_given() -> Exercise:
                 f"W_K and W_V have n_kv = {config.n_kv_heads} heads, not {config.n_heads}: they are {d} x {kv}.",
             ),
             Mistake(
-                "one-matrix-short",
-                truth - d * kv,
-                f"One matrix is short by {d} x {kv}. There are two maps of the K/V kind, W_K **and** W_V; and W_O takes all "
-                f"heads side by side, so it is {query} x {d}, not square.",
+                "keys-without-values", truth - d * kv, "There are two maps of the K/V kind: W_K **and** W_V."
             ),
             Mistake(
                 "derived-head-width",
-                2 * d * d + 2 * d * config.n_kv_heads * (d // config.n_heads),
-                "You took d_h = d/H = 64. This model states d_h = 128; the quotient is a convention, not a rule.",
+                2 * d * d + 2 * d * config.n_kv_heads * usual,
+                f"You took d_h = d/H = {usual}. This model states d_h = {config.d_head}; the quotient is a convention, not a rule.",
             ),
+            Mistake(
+                "square-output-map",
+                d * query + 2 * d * kv + d * d,
+                f"W_O takes all heads side by side: it is {query} x {d}.",
+            ),
+            Mistake("output-map-forgotten", d * query + 2 * d * kv, f"W_O is missing: {query} x {d}."),
+            Mistake("key-value-maps-forgotten", 2 * d * query, f"W_K and W_V are missing: {d} x {kv} each."),
         ),
         hints=(
             "How wide are all query heads side by side? And all key heads?",
@@ -220,65 +260,92 @@ def _head_width_given() -> Exercise:
         ),
         solution=(
             f"$W^Q$: {d} x {query}. $W^K$ and $W^V$: {d} x {kv} each. $W^O$: {query} x {d}. Together "
-            f"$2 d H d_h + 2 d\\, n_{{kv}} d_h$ = {truth:,}."
+            f"$2 d H d_h + 2 d\\, n_{{kv}} d_h$ = **{truth:,}**."
         ),
     )
 
 
 def _grouped_formula() -> Exercise:
     def points(draw: random.Random) -> dict[str, int]:
-        n_kv, group, d_h = (draw.randint(2, 9) for _ in range(3))
+        n_kv, group, d_h = draw.sample(range(2, 12), 3)  # all different, so that none can stand for another
         return {"d": n_kv * group * d_h, "H": n_kv * group, "n_kv": n_kv, "d_h": d_h}
 
-    truth = "2 d**2 + 2 d n_kv d_h"
+    truth = "2 d**2 + 2 d n_kv d_h + 2 d + 2 n_kv d_h"
     return Exercise(
         id="gqa-parameters",
         section=SECTION,
-        title="A formula for shared key/value heads",
+        title="A formula for shared key/value heads, biases included",
         prompt=(
-            "Grouped-query attention: H query heads with H d_h = d, but only n_kv key/value heads. Write the number of "
-            "**weights** (no biases) of W_Q, W_K, W_V and W_O as a formula in d, H, n_kv and d_h, such as `4 d**2`."
+            "Grouped-query attention: H query heads with H d_h = d, n_kv key/value heads, and a bias on each of the four maps. "
+            "Write the number of **all** parameters as a formula in d, H, n_kv and d_h; products as `4 d`, powers as `d^2`."
         ),
         kind=Expression(points),
         truth=truth,
         mistakes=(
             Mistake(
                 "as-multi-head",
-                "4 d**2",
+                "4 d**2 + 4 d",
                 "That is the count for n_kv = H. With fewer key/value heads W_K and W_V are narrower.",
             ),
             Mistake(
+                "biases-forgotten",
+                "2 d**2 + 2 d n_kv d_h",
+                "Those are the weights. Each map also has a bias, as long as its output.",
+            ),
+            Mistake(
+                "biases-all-of-length-d",
+                "2 d**2 + 2 d n_kv d_h + 4 d",
+                "The weights are right. A bias is as long as its map's output: d for queries and output, n_kv d_h for keys and values.",
+            ),
+            Mistake(
+                "output-bias-forgotten",
+                "2 d**2 + 2 d n_kv d_h + d + 2 n_kv d_h",
+                "The output map has a bias too: another d.",
+            ),
+            Mistake(
                 "keys-without-values",
-                "2 d**2 + d n_kv d_h",
-                "W_K **and** W_V are d x n_kv d_h: the second term stands twice.",
+                "2 d**2 + d n_kv d_h + 2 d + n_kv d_h",
+                "W_K **and** W_V are d x n_kv d_h, each with its bias: those terms stand twice.",
+            ),
+            Mistake(
+                "only-keys-shared",
+                "3 d**2 + d n_kv d_h + 3 d + n_kv d_h",
+                "Keys **and** values are shared: W_V has n_kv heads as well.",
             ),
             Mistake(
                 "output-map-shrunk",
-                "d**2 + 3 d n_kv d_h",
+                "d**2 + 3 d n_kv d_h + 2 d + 2 n_kv d_h",
                 "W_O takes the outputs of all H **query** heads, so it stays d x d.",
             ),
-            Mistake("output-map-forgotten", "d**2 + 2 d n_kv d_h", "W_O is missing: another d²."),
+            Mistake(
+                "output-map-forgotten",
+                "d**2 + 2 d n_kv d_h + d + 2 n_kv d_h",
+                "W_O is missing, with its bias: another d² + d.",
+            ),
             Mistake(
                 "head-width-forgotten",
-                "2 d**2 + 2 d n_kv",
+                "2 d**2 + 2 d n_kv + 2 d + 2 n_kv",
                 "A key/value head is d_h wide: W_K has n_kv d_h columns, not n_kv.",
             ),
             Mistake(
-                "all-shrunk", "4 d n_kv d_h", "The queries keep all their H heads: only W_K and W_V shrink."
+                "group-count",
+                "2 d**2 + 2 d H/n_kv d_h + 2 d + 2 H/n_kv d_h",
+                "n_kv is the number of key/value heads; H/n_kv is how many queries share one.",
             ),
             Mistake(
-                "group-count",
-                "2 d**2 + 2 d H/n_kv d_h",
-                "n_kv is the number of key/value heads; H/n_kv is how many queries share one.",
+                "one-shared-head",
+                "2 d**2 + 2 d d_h + 2 d + 2 d_h",
+                "That is multi-query attention, n_kv = 1. Here there are n_kv heads of d_h.",
             ),
         ),
         hints=(
             "Write each matrix as rows times columns. Which of the four have n_kv in them?",
             "W_Q is d x H d_h = d x d. W_K is d x n_kv d_h. And W_O?",
+            "A bias is as long as the output of its map.",
         ),
         solution=(
-            "W_Q and W_O: $d \\times d$ each. W_K and W_V: $d \\times n_{kv} d_h$ each. Together "
-            "$2 d^2 + 2 d\\, n_{kv} d_h$, which is $4 d^2$ for $n_{kv} = H$ and $2 d^2 + 2 d\\, d_h$ for a single shared head."
+            "W_Q and W_O: $d^2 + d$ each. W_K and W_V: $d\\, n_{kv} d_h + n_{kv} d_h$ each. Together "
+            "$2 d^2 + 2 d\\, n_{kv} d_h + 2 d + 2 n_{kv} d_h$, which is $4 d^2 + 4 d$ for $n_{kv} = H$."
         ),
     )
 
@@ -325,8 +392,9 @@ def _score_numbers() -> Exercise:
 
 
 def _score_rank() -> Exercise:
-    d, heads, length = 64, 16, 32
+    d, heads, length = 64, 2, 16
     width = TransformerConfig(d_model=d, n_heads=heads).d_head
+    truth = min(width, length)
     return Exercise(
         id="mha-score-rank",
         section=SECTION,
@@ -336,25 +404,25 @@ def _score_rank() -> Exercise:
             "of one head's score matrix Q Kᵀ?"
         ),
         kind=Integer(),
-        truth=min(width, length),
+        truth=truth,
         mistakes=(
             Mistake(
-                "length",
-                length,
-                f"The matrix is {length} x {length}, but it is a product through d_h = {width} dimensions.",
+                "head-width",
+                width,
+                f"d_h = {width} is one bound. The matrix itself has only T = {length} rows.",
             ),
             Mistake(
                 "model-width",
                 d,
-                "No rank exceeds the size of the matrix, nor the inner dimension of the product that made it.",
+                f"No rank exceeds the size of the matrix, {length} x {length}, nor the inner dimension d_h.",
             ),
             Mistake("head-count", heads, "The number of heads is not the width of one head."),
-            Mistake("one", 1, "That would hold for d_h = 1."),
+            Mistake("length-over-heads", length // heads, "It is d that is divided among the heads, not T."),
         ),
         hints=("Q is T x d_h. What can the rank of a product of a T x d_h and a d_h x T matrix be at most?",),
         solution=(
-            f"$Q K^\\top$ passes through $d_h = {d}/{heads} = {width}$ dimensions, and T = {length} is larger: the rank is at most {width}. "
-            "This is the low-rank bottleneck of narrow heads (Bhojanapalli et al. 2020). The softmax after it may have full rank again."
+            f"$Q K^\\top$ is {length} x {length} and passes through $d_h = {d}/{heads} = {width}$ dimensions: its rank is at most the "
+            f"smaller of the two, **{truth}**. The bottleneck of narrow heads binds only where $d_h < T$."
         ),
     )
 
@@ -365,8 +433,8 @@ def _one_head_enough() -> Exercise:
             Option(
                 "all heads have the same W_V",
                 "equal-values",
-                "Equal values give the **average** of the patterns, $\\bar P V$, and an average of two softmax patterns "
-                "is in general no softmax of one score matrix: the chapter runs a counterexample.",
+                "Equal values give the **average** of the patterns, $\\bar P V$, and an average of two heads' patterns "
+                "is in general none that a single head can make: the chapter proves it for a function.",
             ),
             Option("all heads have the same W_Q and the same W_K"),
             Option(
@@ -409,7 +477,7 @@ def _read_a_claim() -> Exercise:
             ),
             Option(
                 "The models differ in compute per step",
-                feedback="16 score matrices against one, and wider projections: more work per step.",
+                feedback="Projections 16 times as wide, and 16 score matrices against one: more work per step.",
             ),
             Option(
                 "16 heads of 64 cannot be built with d = 1024",
@@ -442,7 +510,7 @@ def _read_a_claim() -> Exercise:
             Mistake(
                 "compute-forgotten",
                 frozenset("ad"),
-                "Equal parameters would still not be equal **compute**: each head brings its own T x T scores.",
+                "Count the work of a step: the projections of one model are 16 times as wide.",
             ),
             Mistake(
                 "parameters-forgotten",
@@ -456,7 +524,7 @@ def _read_a_claim() -> Exercise:
         hints=("Ask three things of such a claim: equal parameters? equal compute? equal steps?",),
         solution=(
             "a, b and d. A fair single-head rival has d_h = 1024: equal parameters, and then only the way of comparing "
-            "differs. Compute differs even so (16 score matrices against one), and steps and tuning must be told."
+            "differs. Even then the softmax has 16 times as many scores to handle; and steps and tuning must be told."
         ),
     )
 
@@ -549,7 +617,8 @@ def _repair_code() -> Exercise:
         title="Code: find the planted bug and mend it",
         prompt=(
             "Grouped queries with a mask, boolean and True where a query **may attend**. The function below runs and its "
-            "rows sum to 1, but a test against the definition fails. Mend it.\n\n"
+            "rows sum to 1, but a test against the definition fails: query head h must read key head h // (H / n_kv). "
+            "Mend it.\n\n"
             "```python\n"
             "def attention_weights(query, key, mask):\n"
             "    # query (B, H, T, d_h), key (B, n_kv, S, d_h), mask (T, S)\n"

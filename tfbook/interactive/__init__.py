@@ -25,11 +25,15 @@ def call(request: str) -> str:
 
     Returns `{"html": ..., "status": ...}`. A request that is none gets status "error".
     """
-    response = respond(json.loads(request))
+    try:
+        asked = json.loads(request)
+    except (ValueError, RecursionError):  # not JSON, or nested or long beyond reason
+        asked = None
+    response = respond(asked)
     return json.dumps({"html": response.html, "status": response.status})
 
 
-def respond(request: dict[str, Any]) -> Response:
+def respond(request: Any) -> Response:
     """The same from and to Python objects."""
     match request:
         case {"name": str(name), "arguments": {"id": str(id), "values": dict(values)}} if name in _ANSWERS:

@@ -1,5 +1,6 @@
 """The calculators: forms whose answer comes from `tfbook.accounting`."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +14,7 @@ from tfbook.interactive.form import Field, Form, Response
 from tfbook.interactive.svg import stacked_bar
 
 _POWERS = tuple(2**n for n in range(15))
+_HEADS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,10 @@ def respond_calculator(id: str, values: dict[str, Any]) -> Response:
     try:
         return Response(CALCULATORS[id].compute(defaults | values))
     except (AnswerError, ValueError) as error:
-        return Response(f'<p class="tfb-unreadable">{escape(str(error))}.</p>', "error")
+        told = str(error)
+        for field in CALCULATORS[id].fields:  # the symbols that stand at the boxes, for the names in code
+            told = re.sub(rf"\b{field.name}\b", field.label.split(",")[0], told)
+        return Response(f'<p class="tfb-unreadable">{escape(told)}.</p>', "error")
 
 
 def _attention(values: dict[str, Any]) -> str:
@@ -125,12 +130,12 @@ CALCULATORS = {
     "attention": Calculator(
         title="Calculator: one attention layer",
         intro=(
-            "Move H first: the parameters stay, the scores grow. Then lower n_kv, or give d_h a value of "
-            "its own. A blank box takes the usual value: n_kv = H, d_h = d/H."
+            "Change one thing at a time, and predict before you look. "
+            "A blank box takes the usual value: n_kv = H, d_h = d/H."
         ),
         fields=(
             Field("d_model", "d, model width", "slider", 768, stops=(*_POWERS[3:10], 768, *_POWERS[10:])),
-            Field("n_heads", "H, query heads", "slider", 12, stops=(*_POWERS[:4], 12, *_POWERS[4:8])),
+            Field("n_heads", "H, query heads", "slider", 12, stops=_HEADS),
             Field("n_kv_heads", "n_kv, key/value heads", help="blank: n_kv = H"),
             Field("d_head", "d_h, head width", help="blank: d_h = d/H"),
             Field("bias", "biases on all four maps", "checkbox", value=True),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import ipywidgets as ipw
@@ -61,13 +62,14 @@ def _input(field: Field) -> _Input:
         case "radio":
             pairs = [(f"{value}  {label}", value) for value, label in field.options]
             radio = ipw.RadioButtons(options=pairs, value=None, layout={"width": "max-content"})
-            return _Input(radio, radio, lambda: radio.value or "")
+            group = ipw.VBox([ipw.HTML(f"<b>{escape(field.label)}</b>"), radio])
+            return _Input(group, radio, lambda: radio.value or "")
         case "checkboxes":
             boxes = {
                 value: ipw.Checkbox(description=f"{value}  {label}", indent=False, layout={"width": "auto"})
                 for value, label in field.options
             }
-            group = ipw.VBox(list(boxes.values()))
+            group = ipw.VBox([ipw.HTML(f"<b>{escape(field.label)}</b>"), *boxes.values()])
             return _Input(group, group, lambda: [value for value, box in boxes.items() if box.value])
         case "slider":
             box = ipw.Text(value=str(field.value), layout={"width": "8em"})
@@ -75,9 +77,17 @@ def _input(field: Field) -> _Input:
                 options=field.stops, value=field.value, description=field.label, style=_WIDE
             )
             slider.observe(lambda change: setattr(box, "value", str(change["new"])), "value")
+            box.observe(lambda change: _follow(slider, change["new"]), "value")
             return _Input(ipw.HBox([slider, box]), box, lambda: box.value)
         case "checkbox":
             check = ipw.Checkbox(description=field.label, value=bool(field.value), indent=False)
             return _Input(check, check, lambda: check.value)
     text = ipw.Text(description=field.label, placeholder=field.help, value=str(field.value), style=_WIDE)
     return _Input(text, text, lambda: text.value)
+
+
+def _follow(slider: ipw.SelectionSlider, text: str) -> None:
+    """Move the slider to the value that was typed, where it is one of its stops."""
+    stop = {str(stop): stop for stop in slider.options}.get(text.strip())
+    if stop is not None:
+        slider.value = stop

@@ -30,12 +30,12 @@ def attend(
 
     query (B, H, T, d_h), key (B, n_kv, S, d_h), value (B, n_kv, S, d_v); mask boolean, any
     shape that broadcasts to (B, H, T, S). Returns (B, H, T, d_v). A query that may attend to
-    nothing gets zeros.
+    nothing gets zeros. Raises ValueError or TypeError for shapes or a mask that do not fit.
     """
-    _check_mask(mask, query, key)
+    _check_shapes(query, key, value)
     grouped = key.shape[1] != query.shape[1]
     return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, enable_gqa=grouped
+        query, key, value, attn_mask=_aligned(mask, query, key), dropout_p=dropout, enable_gqa=grouped
     )
 
 
@@ -46,13 +46,15 @@ def attend_with_weights(
 
     With dropout the weights returned are those that were used: their rows no longer sum to 1.
     """
-    _check_mask(mask, query, key)
+    _check_shapes(query, key, value)
+    mask = _aligned(mask, query, key)
     group = query.shape[1] // key.shape[1]
     # Footgun: query heads of a group are neighbours, so repeat each K/V head in place
     # (0, 0, 1, 1); `repeat` would tile them (0, 1, 0, 1) and mix up the groups.
     key = key.repeat_interleave(group, dim=1)  # (B, n_kv, S, d_h) -> (B, H, S, d_h)
     value = value.repeat_interleave(group, dim=1)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (B, H, T, S)
+    # Footgun: scale the queries, not the scores, which in half precision may have overflowed by then.
+    scores = query / math.sqrt(query.shape[-1]) @ key.transpose(-2, -1)  # (B, H, T, S)
     if mask is not None:
         # The lowest finite number rather than -inf: a row with nothing to attend to stays finite.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -131,15 +133,32 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Refuse what a kernel would broadcast, or read past the end of, without a word."""
+    told = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise ValueError(f"{told}; give four axes each: (B, H, T, d_h), (B, n_kv, S, d_h), (B, n_kv, S, d_v)")
+    if key.shape[:3] != value.shape[:3]:
+        raise ValueError(f"{told}; key and value must agree in batch, heads and length")
+    if query.shape[0] != key.shape[0] or query.shape[3] != key.shape[3]:
+        raise ValueError(f"{told}; query and key must agree in batch and head width")
+    if query.shape[1] % key.shape[1]:
+        raise ValueError(f"{told}; the number of key/value heads must divide that of the query heads")
+
+
+def _aligned(mask: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
+    """The mask with four axes, checked to be boolean and to broadcast to (B, H, T, S)."""
     if mask is None:
-        return
-    if mask.dtype != torch.bool:
+        return None
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         # Footgun: a float mask would be *added* to the scores, and a 0/1 mask would mask nothing.
-        raise TypeError(f"mask has dtype {mask.dtype}; give a boolean mask in which True means may attend")
-    full = (*query.shape[:-1], key.shape[-2])  # (B, H, T, S)
-    aligned = (1,) * (len(full) - mask.dim()) + tuple(mask.shape)
-    if len(aligned) != len(full) or any(m not in (1, f) for m, f in zip(aligned, full, strict=True)):
+        kind = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
+        raise TypeError(f"mask has {kind}; give a boolean tensor in which True means may attend")
+    full = (*query.shape[:3], key.shape[2])  # (B, H, T, S)
+    # Footgun: axes are aligned from the right, so a padding mask (B, S) must come as (B, 1, 1, S).
+    shape = (1,) * (4 - mask.dim()) + tuple(mask.shape)
+    if len(shape) != 4 or any(m not in (1, f) for m, f in zip(shape, full, strict=True)):
         raise ValueError(
             f"mask has shape {tuple(mask.shape)}; give one that broadcasts to (B, H, T, S) = {full}"
         )
+    return mask.view(shape)

@@ -4,6 +4,8 @@ Run by `make`, with any Python 3.11 or newer and nothing installed:
 `python3 tfbook/site/environment.py`. Quick when nothing has changed. Stops with one sentence.
 """
 
+from __future__ import annotations  # so that an old Python reaches the message that it is too old
+
 import os
 import platform
 import shutil
@@ -24,8 +26,8 @@ def main() -> None:
     if sys.version_info < (3, 11):
         found = platform.python_version()
         stop(f"Python 3.11 or newer is needed, and this is {found}; set PYTHON=/path/to/python3.11")
-    once(VENV / ".installed", ["pyproject.toml", "constraints.txt"], install_packages)
-    once(ROOT / "node_modules" / ".installed", ["package.json", "package-lock.json"], install_browser_assets)
+    once(VENV / ".packages", ["pyproject.toml", "constraints.txt"], install_packages)
+    once(ROOT / "node_modules" / ".assets", ["package.json", "package-lock.json"], install_browser_assets)
 
 
 def once(stamp: Path, sources: list[str], step) -> None:  # type: ignore[no-untyped-def]
@@ -38,10 +40,10 @@ def once(stamp: Path, sources: list[str], step) -> None:  # type: ignore[no-unty
 
 def install_packages() -> None:
     """The virtual environment, then the pinned torch before anything can pick another, then the rest."""
-    if not PYTHON.exists():
+    if not works("-m", "pip", "--version"):  # none yet, or one left half-made
         say("Creating .venv")
         try:
-            venv.create(VENV, with_pip=True)
+            venv.create(VENV, with_pip=True, clear=True)
         except (subprocess.CalledProcessError, OSError) as error:
             stop(f"could not create .venv ({error}); on Debian and Ubuntu install python3-venv")
     torch = pinned("torch")
@@ -68,10 +70,9 @@ def install_browser_assets() -> None:
         npm = str(BIN / ("npm.cmd" if os.name == "nt" else "npm"))
     say("Fetching the browser assets")
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
-    if subprocess.run(
-        [npm, "ci", "--silent"], cwd=ROOT, env=os.environ | {"PATH": path}, check=False
-    ).returncode:
-        stop("npm ci failed; is the npm registry reachable?")
+    command = [npm, "ci", "--loglevel", "error", "--no-progress"]
+    if subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, check=False).returncode:
+        stop("npm ci failed, as it says above; is the npm registry reachable?")
 
 
 def pinned(name: str) -> str:
@@ -83,9 +84,14 @@ def pinned(name: str) -> str:
 def has(requirement: str) -> bool:
     """Whether the environment holds exactly this version (a local suffix such as +cpu aside)."""
     name, version = requirement.split("==")
-    ask = f"import importlib.metadata as m; print(m.version({name!r}).split('+')[0])"
-    run = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=False)
-    return run.stdout.strip() == version
+    ask = f"import importlib.metadata as m; assert m.version({name!r}).split('+')[0] == {version!r}"
+    return works("-c", ask)
+
+
+def works(*arguments: str) -> bool:
+    """Whether the environment's Python exists and runs this without an error."""
+    command = [str(PYTHON), *arguments]
+    return PYTHON.exists() and not subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def cpu_only_linux() -> bool:

@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from tfbook.exercises import exercises
+from tfbook.exercises.code import Code
 
 MATHJAX_PATH = "vendor/mathjax/tex-mml-chtml.js"
 
@@ -26,6 +27,8 @@ def complete_page(
     context["script_files"] = [script for script in context.get("script_files", []) if not _is_thebe(script)]
     by_section: dict[str, list[str]] = {}
     for exercise in exercises():
+        if isinstance(exercise.kind, Code):
+            continue  # answered in a notebook: the page cannot count it
         by_section.setdefault(exercise.section, []).append(exercise.id)
     data = json.dumps(by_section).replace("<", "\\u003c")
     context["body"] = (

@@ -51,11 +51,17 @@ def find_repository(folder: Path, configured: str) -> str | None:
 
 
 def _origin(folder: Path) -> str:
-    """The address of the remote `origin`, or nothing where there is no git or no remote."""
+    """The address of the remote `origin`, or nothing where this folder is no git checkout of its own."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != folder.resolve():  # a copy inside somebody else's repository
+        return ""
+    return _git(folder, "remote", "get-url", "origin")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git prints, or nothing where it fails or is not installed."""
     try:
-        run = subprocess.run(
-            ["git", "remote", "get-url", "origin"], cwd=folder, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:  # git is not installed
+        run = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
         return ""
     return run.stdout.strip()

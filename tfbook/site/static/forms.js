@@ -3,76 +3,107 @@
 (() => {
   "use strict";
 
-  const PATIENCE = 60_000; // ms until a silent start counts as failed
+  const PATIENCE = 60_000; // ms without a sign of life, from the worker or of its download
   const STORE = "tfbook:answered";
   const root = document.documentElement.dataset.content_root || "./";
   const forms = [...document.querySelectorAll("form.tfb-form[data-asks]")];
 
   // --- the runtime -------------------------------------------------------------------------
 
-  const runtime = { worker: null, state: "asleep", waiting: new Map(), tickets: 0, timer: 0 };
+  const asleep = () => ({ worker: null, state: "asleep", reason: "", waiting: new Map(), tickets: 0, timer: 0 });
+  let runtime = asleep();
 
-  function startRuntime() {
+  function startRuntime(form) {
+    if (runtime.state === "off") return note(form, runtime.reason, true);
     if (runtime.state !== "asleep") return;
     if (location.protocol === "file:") {
       return stopRuntime(
+        form,
         "This folder is open as files, and browsers start no Python from files. " +
           "Serve it (make serve, or python -m http.server in this folder) and the forms answer.",
       );
     }
     runtime.state = "starting";
-    note("Starting Python in your browser…");
-    runtime.timer = setTimeout(() => stopRuntime(unavailable("no answer in a minute")), PATIENCE);
+    note(form, "Starting Python in your browser…");
     try {
       runtime.worker = new Worker(new URL(`${root}_live/worker.mjs`, location.href), { type: "module" });
     } catch (error) {
-      return stopRuntime(unavailable(error.message));
+      return stopRuntime(form, unavailable(error.message));
     }
-    runtime.worker.onerror = (event) => stopRuntime(unavailable(event.message || "its script did not load"));
+    runtime.worker.onerror = (event) => stopRuntime(form, unavailable(event.message || "its script did not load"));
     runtime.worker.onmessage = ({ data }) => {
-      if (data.kind === "fatal") return stopRuntime(unavailable(data.reason));
-      clearTimeout(runtime.timer);
+      if (data.kind === "fatal") return stopRuntime(form, unavailable(data.reason));
+      if (data.kind === "progress" && runtime.state === "starting") {
+        note(form, `Starting Python in your browser… ${(data.received / 1e6).toFixed(1)} MB`);
+      }
       if (data.kind === "ready") {
         runtime.state = "ready";
-        note("");
-      } else {
-        const settle = runtime.waiting.get(data.ticket);
-        runtime.waiting.delete(data.ticket);
-        settle(data.response);
+        note(form, "");
       }
+      if (data.kind === "answer") {
+        runtime.waiting.get(data.ticket)?.(data.response);
+        runtime.waiting.delete(data.ticket);
+      }
+      beQuick(form);
     };
+    beQuick(form);
+  }
+
+  // Whoever owes an answer has a minute for its next sign of life.
+  function beQuick(form) {
+    clearTimeout(runtime.timer);
+    if (runtime.state === "starting" || runtime.waiting.size) {
+      runtime.timer = setTimeout(() => stopRuntime(form, unavailable("no answer in a minute")), PATIENCE);
+    }
   }
 
   const unavailable = (reason) =>
-    `Python did not start here (${reason}), so the forms on this page cannot answer. ` +
-    "Hints and worked answers below open all the same.";
+    `Python does not run here (${reason}), so the forms on this page cannot answer. ` +
+    "Hints and worked answers below open all the same. ";
 
-  function stopRuntime(reason) {
+  function stopRuntime(form, reason) {
     clearTimeout(runtime.timer);
-    if (runtime.worker) runtime.worker.terminate();
+    runtime.worker?.terminate();
     runtime.state = "off";
+    runtime.reason = reason;
     for (const settle of runtime.waiting.values()) settle(null);
     runtime.waiting.clear();
-    note(reason);
+    enable(false);
+    note(form, reason, true);
+  }
+
+  function enable(on) {
     for (const form of forms) {
-      form.classList.remove("tfb-busy");
-      for (const button of form.querySelectorAll("button")) button.disabled = true;
+      for (const button of form.querySelectorAll("button[type=submit]")) button.disabled = !on;
     }
   }
 
-  function ask(request) {
-    startRuntime();
+  function ask(form, request) {
+    startRuntime(form);
     if (runtime.state === "off") return Promise.resolve(null);
     const ticket = ++runtime.tickets;
+    const answer = new Promise((settle) => runtime.waiting.set(ticket, settle));
     runtime.worker.postMessage({ ticket, request: JSON.stringify(request) });
-    return new Promise((settle) => runtime.waiting.set(ticket, settle));
+    beQuick(form);
+    return answer;
   }
 
-  function note(text) {
-    for (const form of forms) {
-      const line = form.querySelector(".tfb-note[role=status]");
-      line.textContent = text;
-      line.hidden = !text;
+  // Each form says it when it is touched: one announcement at a time.
+  function note(form, text, retry = false) {
+    const line = form.querySelector(".tfb-note");
+    if (line.dataset.said === text) return;
+    line.dataset.said = text;
+    line.textContent = text;
+    line.hidden = !text;
+    if (retry && location.protocol !== "file:") {
+      const again = Object.assign(document.createElement("button"), { type: "button", textContent: "Try again" });
+      again.onclick = () => {
+        runtime = asleep();
+        for (const other of forms) note(other, "");
+        enable(true);
+        startRuntime(form);
+      };
+      line.append(again);
     }
   }
 
@@ -107,7 +138,7 @@
       do {
         again = false;
         form.classList.add("tfb-busy");
-        const response = await ask({ name, arguments: { ...known, values: values(form) } });
+        const response = await ask(form, { name, arguments: { ...known, values: values(form) } });
         if (response && !again) show(response);
       } while (again);
       form.classList.remove("tfb-busy");
@@ -124,8 +155,8 @@
       if (name === "exercise" && status === "correct") remember(known.id);
     }
 
-    for (const wake of ["focusin", "pointerover", "input"]) {
-      form.addEventListener(wake, startRuntime, { once: true });
+    for (const wake of ["focusin", "pointerdown", "input"]) {
+      form.addEventListener(wake, ({ target }) => target.closest("button[type=button], details") || startRuntime(form));
     }
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -134,10 +165,11 @@
     form.addEventListener("input", ({ target }) => {
       couple(target);
       if (form.dataset.live === "true") answer();
+      else if (form.dataset.status) {
+        delete form.dataset.status; // the verdict was on another answer
+        result.textContent = "";
+      }
     });
-    if (runtime.state !== "off") {
-      for (const button of form.querySelectorAll("button")) button.disabled = false;
-    }
   }
 
   // A slider runs over the indices of its stops; the box beside it holds the value that counts.
@@ -148,7 +180,7 @@
     const stops = JSON.parse(slider.dataset.stops);
     if (input === slider) box.value = stops[slider.value];
     else {
-      const typed = Number(box.value);
+      const typed = Number(box.value.replace(/[,_\s]/g, ""));
       const distance = (stop) => Math.abs(stop - typed);
       if (box.value.trim() && Number.isFinite(typed)) {
         slider.value = stops.indexOf(stops.reduce((a, b) => (distance(b) < distance(a) ? b : a)));
@@ -159,20 +191,23 @@
 
   // --- progress, kept in this browser alone ------------------------------------------------
 
+  let fallback = new Set(); // for a browser that keeps no storage: progress until the page is left
+
   function answered() {
     try {
       const list = JSON.parse(localStorage.getItem(STORE) || "[]");
       return new Set(Array.isArray(list) ? list : []);
     } catch {
-      return new Set(); // storage is off or holds something else: progress starts anew
+      return fallback; // storage is off, or holds something else
     }
   }
 
   function store(ids) {
+    fallback = ids;
     try {
       localStorage.setItem(STORE, JSON.stringify([...ids].sort()));
     } catch {
-      note("This browser keeps no storage for this page, so progress lasts until you leave it.");
+      // Storage is off or full: `fallback` holds the progress of this visit.
     }
     showProgress(ids);
   }
@@ -198,7 +233,7 @@
         const reset = document.createElement("button");
         reset.type = "button";
         reset.textContent = "Start over";
-        reset.onclick = () => store(new Set([...ids].filter((id) => !list.includes(id))));
+        reset.onclick = () => store(new Set([...answered()].filter((id) => !list.includes(id))));
         place.append(reset);
       }
     }
@@ -207,9 +242,13 @@
   // --- start -------------------------------------------------------------------------------
 
   function begin() {
-    for (const form of forms) enliven(form);
-    note("");
+    for (const form of forms) {
+      enliven(form);
+      note(form, "");
+    }
+    enable(true);
     showProgress(answered());
+    addEventListener("storage", () => showProgress(answered())); // another tab answered something
     const colab = document.querySelector('a[href^="https://colab.research.google.com/"]');
     for (const place of document.querySelectorAll("[data-launch]")) {
       if (colab) place.append(Object.assign(document.createElement("a"), { href: colab.href, textContent: "Open in Colab" }));

@@ -1,13 +1,23 @@
 // Runs the book's Python in the reader's browser. One message in, one message out; no formula here.
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
-// loadPyodide never settles when one of its files is missing, so every fetch is watched.
+// loadPyodide never settles when one of its files is missing, so every fetch is watched; what
+// arrives is counted, so that a slow line can be told from a dead one.
 const plainFetch = self.fetch.bind(self);
+let received = 0;
 self.fetch = async (...request) => {
   try {
     const response = await plainFetch(...request);
     if (!response.ok) fail(`${response.status} for ${response.url.split("/").pop()}`);
-    return response;
+    const counter = new TransformStream({
+      transform(chunk, controller) {
+        received += chunk.byteLength;
+        self.postMessage({ kind: "progress", received });
+        controller.enqueue(chunk);
+      },
+    });
+    const { status, statusText, headers } = response;
+    return new Response(response.body.pipeThrough(counter), { status, statusText, headers });
   } catch (error) {
     fail(error.message);
     throw error;
