@@ -176,3 +176,43 @@ def test_opened_as_a_file_the_page_says_how_to_serve_it(browser: Browser) -> Non
     expect(card.get_by_role("status")).to_contain_text("make serve")
     expect(page.locator("mjx-container").first).to_be_visible()
     context.close()
+
+
+def test_a_verdict_goes_when_the_answer_changes(visit: Visit) -> None:
+    page = visit.open(CHAPTER)
+    result = answer(page, "mha-parameters", "1")
+    expect(result).not_to_be_empty()
+    form(page, "exercise-mha-parameters").locator("input").fill("12")
+    expect(result).to_be_empty()
+
+
+def test_progress_survives_a_browser_without_storage_and_other_tabs(browser: Browser, address: str) -> None:
+    context = new_context(browser, address)
+    context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('off') }})"
+    )
+    page = Visit(context.new_page(), address).open(CHAPTER)
+    answer(page, "mha-parameters", str(exercise("mha-parameters").truth))
+    answer(page, "mha-score-count", str(exercise("mha-score-count").truth))
+    expect(page.locator("[data-tfb-progress]")).to_contain_text("2 of 10")
+    context.close()
+    context = new_context(browser, address)
+    first, second = (Visit(context.new_page(), address).open(CHAPTER) for _ in range(2))
+    first.evaluate("localStorage.setItem('tfbook:answered', '[\"mha-parameters\", \"of-another-section\"]')")
+    expect(second.locator("[data-tfb-progress]")).to_contain_text("1 of 10")
+    second.get_by_role("button", name="Start over").click()
+    assert second.evaluate("localStorage.getItem('tfbook:answered')") == '["of-another-section"]'
+    context.close()
+
+
+def test_a_failed_start_can_be_tried_again(browser: Browser, address: str) -> None:
+    context = new_context(browser, address)
+    context.route("**/tfbook.zip", lambda route: route.fulfill(status=503, body="busy"))
+    page = Visit(context.new_page(), address).open(CHAPTER)
+    card = form(page, "exercise-mha-parameters")
+    card.locator("input").fill("1")
+    expect(card.get_by_role("status")).to_contain_text("503", timeout=PATIENCE)
+    context.unroute("**/tfbook.zip")
+    card.get_by_role("button", name="Try again").click()
+    expect(answer(page, "mha-parameters", "1")).to_contain_text("Not yet", timeout=PATIENCE)
+    context.close()
