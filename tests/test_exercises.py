@@ -2,6 +2,7 @@
 
 import inspect
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -127,7 +128,12 @@ def test_two_hundred_random_answers_are_rejected(asked: Exercise) -> None:
         ),
         (
             "gqa-parameters",
-            ["2d^2+2 d n_kv d_h", "2*d*(d + n_kv*d_h)", "2 d H d_h + 2 d n_kv d_h", "2d² + 2d·n_kv·d_h"],
+            [
+                "2d^2+2 d n_kv d_h+2d+2n_kv d_h",
+                "2*(d + n_kv*d_h)*(d + 1)",
+                "2dHd_h + 2dn_{kv}d_h + 2 H d_h + 2nkv dh",
+                "2d² + 2d·n_kv·d_h + 2(d + n_kv d_h)",
+            ],
         ),
         ("mha-reduce-to-one", ["b", "B", ["b"], {"b"}]),
         ("mha-read-a-claim", ["a, b, d", "d b a", ["a", "b", "d"], {"a", "b", "d"}]),
@@ -223,10 +229,57 @@ def test_code_mutants_are_killed_and_told_why(asked: CodeExercise, how: str, tol
     assert not verdict.correct and told in verdict.message, verdict
 
 
+def test_code_is_run_once_a_case_and_judged_by_what_it_did_then() -> None:
+    calls = 0
+
+    def moody(x: Tensor, n_heads: int) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return sliced_heads(x, n_heads) + (calls == 2)
+
+    verdict = check("mha-split-heads", moody)
+    assert not verdict.correct and "expected" in verdict.message
+    assert calls == 4
+
+
+def test_whatever_the_readers_code_raises_or_returns_is_judged() -> None:
+    class SpeechlessError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def leave(x: Tensor, n_heads: int) -> Tensor:
+        raise SystemExit(3)
+
+    def sulk(x: Tensor, n_heads: int) -> Tensor:
+        raise SpeechlessError
+
+    assert "SystemExit: 3" in check("mha-split-heads", leave).message
+    assert "SpeechlessError" in check("mha-split-heads", sulk).message
+    assert "on meta" in check("mha-split-heads", lambda x, n_heads: x.to("meta")).message
+    assert "sparse" in check("mha-split-heads", lambda x, n_heads: x.to_sparse()).message
+
+
+def test_a_wrong_formula_is_shown_where_it_is_wrong() -> None:
+    verdict = check("gqa-parameters", "2d^2 + 2 d d_h^2 + 2d + 2 n_kv d_h")  # right wherever n_kv = d_h
+    given = re.search(
+        r"At d = (\d+), H = (\d+), n_kv = (\d+), d_h = (\d+) your formula gives ([\d,]+)", verdict.message
+    )
+    assert given
+    d, _, n_kv, d_h, told = (int(number.replace(",", "")) for number in given.groups())
+    assert told == 2 * d**2 + 2 * d * d_h**2 + 2 * d + 2 * n_kv * d_h
+    assert told != 2 * d**2 + 2 * d * n_kv * d_h + 2 * d + 2 * n_kv * d_h
+
+
+def test_a_partial_choice_does_not_give_the_rest_away() -> None:
+    message = check("mha-read-a-claim", "c").message
+    assert "**c**" in message and "3 more options are right" in message
+    assert "**a**" not in message and "**b**" not in message and "**d**" not in message
+
+
 def test_code_with_other_arguments_is_told_the_signature() -> None:
     assert "split_heads(x, n_heads)" in check("mha-split-heads", lambda x: x).message
     assert "hand over the function itself" in check("mha-split-heads", torch.ones(2)).message
-    assert "run it in a kernel" in check("mha-split-heads", "def split_heads").message
+    assert "open this chapter as a notebook" in check("mha-split-heads", "def split_heads").message
 
 
 def test_unknown_ids_and_sections_name_what_there_is() -> None:
@@ -235,7 +288,7 @@ def test_unknown_ids_and_sections_name_what_there_is() -> None:
     with pytest.raises(KeyError, match=r"use one of 2\.5\.1"):
         exercises("9.9")
     with pytest.raises(ValueError, match="stands 0 times"):
-        slip("x", exercise("mha-split-heads").kind.task.reference, ("not there", ""), "")  # type: ignore[attr-defined]
+        slip("x", exercise("mha-split-heads").kind.task.reference, ("not there", ""), diagnosis="")  # type: ignore[attr-defined]
 
 
 def test_the_matrix(capsys: pytest.CaptureFixture[str]) -> None:

@@ -266,7 +266,9 @@ def _weights_cases() -> Iterator[Case]:
     for batch, heads, kv_heads, queries, keys, width in (
         (1, 2, 1, 1, 2, 2),
         (1, 4, 2, 3, 3, 2),
-        (2, 6, 3, 2, 5, 4),
+        (1, 3, 3, 2, 4, 2),
+        (2, 6, 2, 2, 5, 4),
+        (1, 4, 1, 3, 4, 2),
     ):
         mask = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
         mask[-1, 0] = False  # neither symmetric nor plainly causal
@@ -292,7 +294,7 @@ ATTENTION_WEIGHTS = CodeTask(
         slip(
             "group-hard-coded",
             attention_weights,
-            ("query.shape[1] // key.shape[1]", "2 if query.shape[1] % (2 * key.shape[1]) == 0 else 1"),
+            ("query.shape[1] // key.shape[1]", "2"),
             diagnosis="The group size is taken to be 2. It is H / n_kv, which differs from case to case.",
         ),
         slip(

@@ -111,8 +111,12 @@ class Code:
             return list(self.task.cases())
 
     def _differences(self, value: "Behaviour", other: Callable[..., Any]) -> Iterator[str | None]:
-        for case, outcome in zip(self._cases(), value, strict=True):
-            yield outcome.fault or _difference(outcome.value, other(*case))
+        for case, seen in zip(self._cases(), value, strict=True):
+            expected = _run(other, case)
+            if seen.fault != expected.fault:  # a slip may raise too, and is then known by what it raises
+                yield seen.fault or "your function returns where another raises."
+            else:
+                yield None if seen.fault else _difference(seen.value, expected.value)
 
     def _describe(self, case: Case) -> str:
         """The case by the names of its arguments: shapes of tensors, values of numbers."""
