@@ -1,8 +1,22 @@
-"""Random valid configurations, small enough to build."""
+"""What several tests draw from: random small configurations, and what nobody should type."""
 
 from hypothesis import strategies as st
 
 from tfbook import TransformerConfig
+
+# What a text box may receive. Each must get a sentence that helps.
+BAD_ANSWERS = (
+    "abc",
+    "",
+    "10 parsecs",
+    "9**9**9",
+    '__import__("os")',
+    "1" * 10_000,
+    "1e999",
+    "nan",
+    "<img src=x>",
+    "(" * 150,
+)
 
 
 @st.composite

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import ipywidgets as ipw
 import pytest
 
+from tests.strategies import BAD_ANSWERS
 from tfbook.exercises import exercise, exercises
 from tfbook.interactive import calculator, call, exercise_form
 from tfbook.interactive.calculators import CALCULATORS
@@ -72,23 +73,7 @@ def test_answers_have_a_status_and_show_what_was_typed_as_text() -> None:
     assert "<b>d" not in symbols["html"]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "abc",
-        "",
-        "10 parsecs",
-        "9**9**9",
-        '__import__("os")',
-        "1" * 10_000,
-        "1e999",
-        "nan",
-        "-5",
-        "0",
-        "1.5",
-        "<b>",
-    ],
-)
+@pytest.mark.parametrize("bad", [*BAD_ANSWERS, "-5", "0", "1.5"])
 @pytest.mark.parametrize("field", ["d_model", "n_heads", "n_kv_heads", "d_head", "batch", "length"])
 def test_the_calculator_refuses_bad_input_with_a_sentence(field: str, bad: str) -> None:
     answer = ask("calculator", "attention", **{field: bad})
@@ -96,7 +81,7 @@ def test_the_calculator_refuses_bad_input_with_a_sentence(field: str, bad: str) 
         assert answer["status"] == "ok"  # blank means the usual value
         return
     assert answer["status"] == "error"
-    assert len(answer["html"]) > 25 and "<b>" not in answer["html"]
+    assert len(answer["html"]) > 25 and "<img" not in answer["html"]
 
 
 def test_the_calculator_counts() -> None:

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.site.conftest import CHAPTER, HTML, Visit, new_context
+from tests.strategies import BAD_ANSWERS
 from tfbook.exercises import exercise, exercises
 from tfbook.exercises.code import Code
 from tfbook.exercises.kinds import Choice
@@ -84,19 +85,7 @@ def test_choices_and_enter_key(visit: Visit) -> None:
 @pytest.mark.parametrize("id", ["mha-parameters", "gqa-parameters", "mha-shape-path"])
 def test_bad_input_gets_a_sentence(visit: Visit, id: str) -> None:
     page = visit.open(CHAPTER)
-    bad = [
-        "abc",
-        "",
-        "10 parsecs",
-        "9**9**9",
-        '__import__("os")',
-        "1" * 10_000,
-        "1e999",
-        "nan",
-        "<img src=x>",
-        "(" * 150,
-    ]
-    for text in bad:
+    for text in BAD_ANSWERS:
         result = answer(page, id, text)
         told = result.inner_text()
         assert len(told) > 15, (text[:20], told)
