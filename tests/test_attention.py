@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -50,7 +50,6 @@ def test_equals_torchs_multihead_attention(cross: bool, causal: bool) -> None:
 
 
 @given(attention_configs(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**16 - 1))
-@settings(deadline=None)
 def test_the_fused_path_equals_the_plain_one(config: TransformerConfig, t: int, s: int, bits: int) -> None:
     layer = layer_of(config)
     x, source = inputs(config, t), inputs(config, s)
@@ -64,7 +63,6 @@ def test_the_fused_path_equals_the_plain_one(config: TransformerConfig, t: int, 
 
 
 @given(attention_configs())
-@settings(deadline=None)
 def test_grouped_heads_equal_repeated_ones(config: TransformerConfig) -> None:
     """Copy each key/value head to every query head of its group: nothing changes."""
     layer, full = layer_of(config), layer_of(config.replace(n_kv_heads=config.n_heads))

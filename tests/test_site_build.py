@@ -61,6 +61,14 @@ def test_the_pages_python_is_small_pure_and_the_same_every_time(tmp_path: Path) 
     assert one.stat().st_size < 300_000
 
 
+def test_the_readmes_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
+    assert "109,632,000" in capsys.readouterr().out
+
+
 def test_pins_are_found() -> None:
     assert re.fullmatch(r"torch==\d+\.\d+\.\d+", pinned("torch"))
 

@@ -24,14 +24,8 @@ from playwright.sync_api import (
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
-PAGES = [
-    "chapters/index",
-    "chapters/2-5-1-multi-head-attention",
-    "chapters/bibliography",
-    "search",
-    "genindex",
-]
 CHAPTER = "chapters/2-5-1-multi-head-attention"
+PAGES = ["chapters/index", CHAPTER, "chapters/bibliography", "search", "genindex"]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

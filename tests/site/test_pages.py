@@ -20,7 +20,7 @@ def test_page_is_quiet_and_its_mathematics_is_set(visit: Visit, name: str) -> No
     assert "unpkg" not in page.content() and "cdn" not in page.content().lower()
 
 
-@pytest.mark.parametrize("name", PAGES[:3])
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_scrolls_sideways(browser: Browser, address: str, name: str, width: int) -> None:
     context = new_context(browser, address, viewport={"width": width, "height": 800})
@@ -29,7 +29,7 @@ def test_nothing_scrolls_sideways(browser: Browser, address: str, name: str, wid
     context.close()
 
 
-@pytest.mark.parametrize("name", PAGES[:4])
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser: Browser, address: str, name: str, scheme: str) -> None:
     context = new_context(browser, address, viewport={"width": 1280, "height": 900}, color_scheme=scheme)

@@ -10,7 +10,8 @@ import ipywidgets as ipw
 from tfbook.interactive.form import Field, Form
 from tfbook.interactive.markup import to_html, to_html_inline
 
-_WIDE = {"description_width": "initial"}
+_ALIGNED = {"description_width": "12em"}
+_WIDTH = {"width": "34em", "max_width": "100%"}
 
 
 def widget_bundle(form: Form) -> dict[str, Any]:
@@ -74,7 +75,12 @@ def _input(field: Field) -> _Input:
         case "slider":
             box = ipw.Text(value=str(field.value), layout={"width": "8em"})
             slider = ipw.SelectionSlider(
-                options=field.stops, value=field.value, description=field.label, style=_WIDE
+                options=field.stops,
+                value=field.value,
+                description=field.label,
+                readout=False,
+                style=_ALIGNED,
+                layout=_WIDTH,
             )
             slider.observe(lambda change: setattr(box, "value", str(change["new"])), "value")
             box.observe(lambda change: _follow(slider, change["new"]), "value")
@@ -82,7 +88,9 @@ def _input(field: Field) -> _Input:
         case "checkbox":
             check = ipw.Checkbox(description=field.label, value=bool(field.value), indent=False)
             return _Input(check, check, lambda: check.value)
-    text = ipw.Text(description=field.label, placeholder=field.help, value=str(field.value), style=_WIDE)
+    text = ipw.Text(
+        description=field.label, placeholder=field.help, value=str(field.value), style=_ALIGNED, layout=_WIDTH
+    )
     return _Input(text, text, lambda: text.value)
 
 

@@ -1,0 +1,25 @@
+"""For all tests: random examples without a clock, and no skip where it would go unseen."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import settings
+
+IN_CI = bool(os.environ.get("CI"))
+
+# A busy machine is no fault of the code; and CI should say the same thing twice.
+settings.register_profile("tfbook", deadline=None, derandomize=IN_CI)
+settings.load_profile("tfbook")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test is a failed one."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+    return report
