@@ -41,12 +41,17 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Keep the test's output readable."""
 
 
+class QuietServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A tab that was closed in mid-download is no fault."""
+
+
 @contextmanager
 def serving() -> Iterator[str]:
     """The address of a local server of the built book."""
     assert (HTML / ".built").exists(), "the book is not built; run `make book`"
     handler = functools.partial(QuietHandler, directory=str(HTML))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with QuietServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
