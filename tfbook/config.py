@@ -43,7 +43,17 @@ _CHOICES = {
     "positions": POSITIONS,
 }
 _COUNTS = ("vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff", "max_length")
-_FLAGS = ("final_norm", "qkv_bias", "output_bias", "ffn_bias", "norm_bias", "head_bias", "tie_embeddings")
+_FLAGS = (
+    "final_norm",
+    "qkv_bias",
+    "output_bias",
+    "ffn_bias",
+    "norm_bias",
+    "head_bias",
+    "tie_embeddings",
+    "embedding_norm",
+    "embedding_scale",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +65,9 @@ class TransformerConfig:
     `n_kv_heads = n_heads`, `d_head = d_model / n_heads`, `d_ff = 4 d_model`,
     `final_norm` where the norm comes first, `norm_bias` where the norm is LayerNorm.
 
-    In an encoder-decoder `n_layers` counts the blocks of each stack.
+    In an encoder-decoder `n_layers` counts the blocks of each stack. `embedding_norm` puts a norm
+    behind the embedding (as BERT and BART do), `embedding_scale` multiplies token vectors by
+    sqrt(d) (as the original Transformer does).
 
     Raises ValueError or TypeError, naming the field, its value and a remedy.
     Source: Vaswani et al. 2017 (arXiv 1706.03762), section 3, for the architecture.
@@ -81,6 +93,8 @@ class TransformerConfig:
     norm_bias: bool = None  # type: ignore[assignment]
     head_bias: bool = False
     tie_embeddings: bool = True
+    embedding_norm: bool = False
+    embedding_scale: bool = False
     dropout: float = 0.0
     norm_eps: float = 1e-5
     rope_base: float = 10_000.0

@@ -8,7 +8,7 @@ made of the items below it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tfbook.config import TransformerConfig
 
@@ -125,6 +125,9 @@ def _embedding(config: TransformerConfig) -> Account:
     if config.positions == "learned":
         stacks = 2 if config.layout == "encoder-decoder" else 1
         parts.append(Account("positions", config.max_length * config.d_model, "max_length d", times=stacks))
+    if config.embedding_norm:
+        stacks = 2 if config.layout == "encoder-decoder" else 1
+        parts.append(replace(_norm("norm", config), times=stacks))
     return Account("embedding", parts=tuple(parts))
 
 

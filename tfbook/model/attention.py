@@ -9,18 +9,20 @@ reads key/value head h // (H / n_kv).
 Two paths compute the same numbers. `attend` is the one to use: torch's fused kernel. Its plain
 twin `attend_with_weights` writes the formula out and also returns the weights, for looking at.
 
-Left out: rotary positions and the cache.
 Source: Vaswani et al. 2017 (arXiv 1706.03762), section 3.2; grouped queries: Ainslie et al.
 2023 (arXiv 2305.13245).
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfbook.config import TransformerConfig
+from tfbook.model.cache import KeysValues
+from tfbook.model.positions import Rotation, rotate
 
 
 def attend(
@@ -81,14 +83,31 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(config.d_model, config.d_kv, bias=config.qkv_bias)
         self.output = nn.Linear(config.d_query, config.d_model, bias=config.output_bias)
 
-    def forward(self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+        rotation: Rotation | None = None,
+        extend: Callable[[Tensor, Tensor], KeysValues] | None = None,
+    ) -> Tensor:
         """Attend from each position of x to the positions of the source (x itself when None).
 
-        x (B, T, d), source (B, S, d), mask boolean and broadcastable to (B, H, T, S).
-        Returns (B, T, d). Raises ValueError for a shape or mask that does not fit.
+        x (B, T, d), source (B, S, d), mask boolean and broadcastable to (B, H, T, S). Queries and
+        keys are turned by `rotation` where positions are rotary. A cache comes as `extend`, which
+        stores the new keys and values and returns all so far. Returns (B, T, d). Raises
+        ValueError for a shape or mask that does not fit.
         """
-        heads = attend(*self.project(x, source), mask, self._dropout_now())
-        output: Tensor = self.output(merge_heads(heads))
+        query, key, value = self.project(x, source)
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        if extend is not None:
+            key, value = extend(key, value)
+        return self.read(query, (key, value), mask)
+
+    def read(self, query: Tensor, keys_values: KeysValues, mask: Tensor | None = None) -> Tensor:
+        """From queries (B, H, T, d_h) and given keys and values (B, n_kv, S, d_h) to (B, T, d)."""
+        output: Tensor = self.output(merge_heads(attend(query, *keys_values, mask, self._dropout_now())))
         return output
 
     def with_weights(
@@ -106,8 +125,11 @@ class MultiHeadAttention(nn.Module):
         if x.shape[0] != source.shape[0]:
             # Footgun: a batch of one would broadcast, silently, against a batch of many.
             raise ValueError(f"x has batch {x.shape[0]} but source has {source.shape[0]}; give equal batches")
+        return (split_heads(self.query(x), self.n_heads), *self.keys_values(source))
+
+    def keys_values(self, source: Tensor) -> KeysValues:
+        """Keys and values (B, n_kv, S, d_h) of a source (B, S, d)."""
         return (
-            split_heads(self.query(x), self.n_heads),
             split_heads(self.key(source), self.n_kv_heads),
             split_heads(self.value(source), self.n_kv_heads),
         )

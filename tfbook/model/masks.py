@@ -1,6 +1,7 @@
 """Attention masks. One convention everywhere: **True means "may attend"**.
 
-A mask is a boolean tensor that broadcasts to (B, H, T, S): query t of head h may read key s.
+A mask is a boolean tensor that broadcasts to (B, H, T, S): query t of head h may read key s. A
+padding mask is (B, S), True where there is a real token.
 """
 
 import torch
@@ -22,3 +23,17 @@ def causal_mask(queries: int, keys: int | None = None, device: torch.device | No
     # Footgun: tril without the diagonal aligns the corner to the *first* key, and a second
     # chunk of queries would then see only the beginning of the past.
     return every_pair.tril(diagonal=keys - queries)
+
+
+def attention_mask(
+    queries: int, keys: int, causal: bool, real: Tensor | None = None, device: torch.device | None = None
+) -> Tensor | None:
+    """The one place where masks are combined: causality, and padding among the keys `real` (B, S).
+
+    Returns a mask that broadcasts to (B, H, T, S), or None where every query may read every key.
+    """
+    mask = causal_mask(queries, keys, device) if causal and queries > 1 else None
+    if real is None:
+        return mask
+    padding = real[:, None, None, :]  # (B, S) -> (B, 1, 1, S)
+    return padding if mask is None else mask & padding
