@@ -3,13 +3,17 @@
 import os
 from collections.abc import Generator
 
+# Before torch is imported: many threads make small tensors slower, and two workers share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 
 IN_CI = bool(os.environ.get("CI"))
 
 # A busy machine is no fault of the code; and CI should say the same thing twice.
-settings.register_profile("tfbook", deadline=None, derandomize=IN_CI)
+EXAMPLES = int(os.environ.get("TFBOOK_EXAMPLES", "30"))
+settings.register_profile("tfbook", deadline=None, derandomize=IN_CI or EXAMPLES < 10, max_examples=EXAMPLES)
 settings.load_profile("tfbook")
 
 

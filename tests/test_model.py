@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -75,7 +75,6 @@ def in_chunks(model: Decoder, ids: Tensor, cuts: list[int], padding: Tensor | No
 
 
 @given(configs(), st.booleans(), st.lists(st.integers(1, 8), max_size=4))
-@settings(max_examples=60)
 def test_full_forward_equals_any_chunks_in_train_and_eval(
     config: TransformerConfig, training: bool, cuts: list[int]
 ) -> None:
@@ -86,7 +85,6 @@ def test_full_forward_equals_any_chunks_in_train_and_eval(
 
 
 @given(configs(), st.booleans())
-@settings(max_examples=40)
 def test_no_logit_depends_on_a_later_token(config: TransformerConfig, training: bool) -> None:
     model, ids = model_of(config, training), ids_of(2, 8)
     changed = ids.clone()
@@ -95,7 +93,6 @@ def test_no_logit_depends_on_a_later_token(config: TransformerConfig, training: 
 
 
 @given(configs(), st.lists(st.integers(1, 6), max_size=3))
-@settings(max_examples=40)
 def test_left_padding_changes_nothing_with_or_without_a_cache(
     config: TransformerConfig, cuts: list[int]
 ) -> None:
@@ -111,7 +108,6 @@ def test_left_padding_changes_nothing_with_or_without_a_cache(
 
 
 @given(configs())
-@settings(max_examples=30)
 def test_right_padding_changes_nothing(config: TransformerConfig) -> None:
     model, ids = model_of(config), ids_of(1, 7)
     real = torch.tensor([[True] * 4 + [False] * 3])
@@ -121,7 +117,6 @@ def test_right_padding_changes_nothing(config: TransformerConfig) -> None:
 
 
 @given(configs("encoder-decoder"))
-@settings(max_examples=30)
 def test_an_encoder_decoder_decodes_step_by_step_as_in_one_pass(config: TransformerConfig) -> None:
     model = model_of(config)
     source, target = ids_of(2, 5), ids_of(2, 6)
@@ -139,7 +134,6 @@ def test_an_encoder_decoder_decodes_step_by_step_as_in_one_pass(config: Transfor
 
 
 @given(st.sampled_from(["decoder", "encoder", "encoder-decoder"]).flatmap(configs))
-@settings(max_examples=60)
 def test_the_account_equals_the_model_part_by_part(config: TransformerConfig) -> None:
     model, account = build(config), count_parameters(config)
     assert account.total == sum(p.numel() for p in model.parameters())
@@ -216,7 +210,6 @@ def test_bad_input_is_refused_by_name() -> None:
 
 
 @given(configs(), st.sampled_from([None, 1, 3]))
-@settings(max_examples=20)
 def test_greedy_is_the_same_with_and_without_cache_and_in_a_padded_batch(
     config: TransformerConfig, chunk: int | None
 ) -> None:
@@ -233,14 +226,37 @@ def test_greedy_is_the_same_with_and_without_cache_and_in_a_padded_batch(
 
 def test_generation_of_an_encoder_decoder_and_its_stops() -> None:
     config = TransformerConfig(layout="encoder-decoder", vocab_size=V, d_model=12, n_heads=3, n_layers=2)
-    model, source, start = model_of(config), ids_of(2, 5), torch.zeros(2, 1, dtype=torch.long)
-    free = generate(model, start, 6, source_ids=source)
+    start = torch.zeros(2, 1, dtype=torch.long)
+    for seed in range(50):  # until one row stops at once and the other goes on
+        torch.manual_seed(seed)
+        model, source = model_of(config), ids_of(2, 5)
+        free = generate(model, start, 6, source_ids=source)
+        stop = int(free[0, 1])
+        if stop not in free[1].tolist():
+            break
+    assert stop not in free[1].tolist()
     assert torch.equal(free, generate(model, start, 6, source_ids=source, use_cache=False))
-    stop = int(free[0, 3])
     stopped = generate(model, start, 6, source_ids=source, stop=[stop], pad_id=7)
-    first = (free[0, 1:] == stop).nonzero()[0, 0] + 2
-    assert torch.equal(stopped[0, :first], free[0, :first])
-    assert (stopped[0, first:] == 7).all()
+    assert stopped[0].tolist() == [0, stop, *[7] * 5]
+    assert torch.equal(stopped[1], free[1])
+    assert generate(model, start[:1], 6, source_ids=source[:1], stop=[stop]).tolist() == [[0, stop]]
+
+
+@pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned", "rope"])
+def test_what_enters_the_first_block(positions: str) -> None:
+    config = TransformerConfig(
+        vocab_size=V, d_model=8, n_heads=2, n_layers=1, positions=positions, embedding_scale=True
+    )
+    model, ids = model_of(config), ids_of(1, 4)
+    expected = model.stack.tokens(ids) * 8**0.5
+    where = torch.arange(4)
+    if positions == "sinusoidal":
+        angle = where[:, None] / 10_000 ** (torch.arange(0, 8, 2) / 8)
+        expected[..., 0::2] += angle.sin()
+        expected[..., 1::2] += angle.cos()
+    if positions == "learned":
+        expected = expected + model.stack.positions.weight[:4]
+    torch.testing.assert_close(model.stack.embed(ids, where[None]), expected, rtol=0, atol=1e-6)
 
 
 def test_sampling_is_reproducible_and_streams() -> None:

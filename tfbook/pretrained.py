@@ -40,8 +40,9 @@ def load_pretrained(
     """A model with its real weights, in eval mode.
 
     `source` is a name of `NAMED`, a folder, a .gguf file, or a hub's "owner/name".
-    Raises FileNotFoundError where there is nothing, ValueError for an unknown architecture, a missing or surplus tensor, a wrong shape
-    or a corrupt file, each by name, and OSError when a download fails.
+    Raises FileNotFoundError where there is nothing, ValueError for an unknown architecture, a
+    missing tensor, a wrong shape or a corrupt file, each by name, and OSError when a download
+    fails.
     """
     path = locate(source)
     fields, state = read_gguf(path) if path.suffix == ".gguf" else read_safetensors(path)

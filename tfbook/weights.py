@@ -168,7 +168,8 @@ def _gguf_value(reader: Any, key: str) -> Any:
 
 def _unpermuted(weight: Tensor, heads: int) -> Tensor:
     """GGUF pairs neighbouring rows for its rotations; back to the pairs (i, i + d_h / 2)."""
-    return weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+    half = weight.shape[0] // heads // 2
+    return weight.view(heads, half, 2, -1).transpose(1, 2).reshape(weight.shape)
 
 
 def cache_folder() -> Path:

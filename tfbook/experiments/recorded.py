@@ -9,17 +9,20 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import mean
 
-HEAD_COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SEEDS = range(5)
 TASKS = ("previous_tokens", "nearest_key")
+HEAD_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+# The same tasks trained five times as long, at three numbers of heads and with fewer seeds.
+LONG_STEPS = {"previous_tokens": 2000, "nearest_key": 2500}
+LONG_HEAD_COUNTS, LONG_SEEDS = (1, 8, 64), range(3)
 
 
-def recorded_accuracies(task: str) -> dict[int, list[float]]:
-    """Accuracy of each seed, by number of heads. `task` is one of TASKS."""
+def recorded_accuracies(task: str, long: bool = False) -> dict[int, list[float]]:
+    """Accuracy of each seed, by number of heads. `task` is one of TASKS; `long` for LONG_STEPS."""
     if task not in TASKS:
         raise ValueError(f"task={task!r} was not recorded; use one of {', '.join(TASKS)}")
     data = json.loads(files("tfbook.experiments").joinpath("recorded/heads.json").read_text("utf-8"))
-    return {int(heads): values for heads, values in data[task].items()}
+    return {int(heads): values for heads, values in data[f"{task}, long" if long else task].items()}
 
 
 def spread(values: list[float]) -> str:
@@ -38,6 +41,10 @@ def record() -> None:
         run = getattr(heads, task)
         counts = tqdm(HEAD_COUNTS, desc=task)
         data[task] = {str(n): [round(run(n, seed).accuracy, 4) for seed in SEEDS] for n in counts}
+        data[f"{task}, long"] = {
+            str(n): [round(run(n, seed, LONG_STEPS[task]).accuracy, 4) for seed in LONG_SEEDS]
+            for n in tqdm(LONG_HEAD_COUNTS, desc=f"{task}, long")
+        }
     path = Path(__file__).with_name("recorded") / "heads.json"
     path.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
 
