@@ -66,6 +66,9 @@ def test_the_record_is_whole_and_shows_what_the_chapter_says() -> None:
     for narrow, wide in zip(HEAD_COUNTS[1:], HEAD_COUNTS, strict=False):
         assert sum(nearest[narrow]) < sum(nearest[wide])
     assert min(nearest[1]) > 0.93 and 0.7 < sum(nearest[64]) / 5 < 0.8
+    slow, order = (recorded_accuracies(task, long=True) for task in TASKS)
+    assert max(slow[1]) < 0.7 and min(slow[8]) > 0.99 and min(slow[64]) > 0.95
+    assert min(order[1]) > max(order[8]) and min(order[8]) > max(order[64]) > max(nearest[64])
     assert spread([0.1, 0.3]) == "0.20 (0.10 to 0.30)"
     with pytest.raises(ValueError, match="use one of previous_tokens, nearest_key"):
         recorded_accuracies("nothing")

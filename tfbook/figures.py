@@ -138,7 +138,7 @@ def two_counterexamples(distance: float) -> Figure:
         for axes in (left, right):
             axes.set_aspect("equal")
             axes.set_xlabel("first coordinate")
-        left.set_ylabel("second coordinate")
+            axes.set_ylabel("second coordinate")
     return _done(figure)
 
 

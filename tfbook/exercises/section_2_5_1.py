@@ -177,7 +177,7 @@ def _heads_and_count() -> Exercise:
             Option(
                 "weights the same, scores times 2",
                 "as-if-heads-shrank",
-                f"That holds when heads get narrower as they get more, H d_h = d. Here d_h stays: {few:,} weights "
+                f"That holds when heads get narrower as their number grows, H d_h = d. Here d_h stays: {few:,} weights "
                 f"before and {many:,} after.",
             ),
             Option("weights times 2, scores times 2"),
@@ -223,7 +223,7 @@ def _head_width_given() -> Exercise:
         title="When H d_h is not d",
         prompt=(
             f"A model states d = {d}, H = {config.n_heads} query heads of d_h = {config.d_head}, n_kv = {config.n_kv_heads} "
-            "key/value heads and no biases. How many weights have the four maps W_Q, W_K, W_V and W_O of one layer?"
+            "key/value heads and no biases. How many weights do the four maps W_Q, W_K, W_V and W_O of one layer have together?"
         ),
         kind=Integer(),
         truth=truth,
@@ -455,7 +455,7 @@ def _one_head_enough() -> Exercise:
         title="When several heads are one",
         prompt=(
             "Under which condition can H heads **always** be replaced by a single head with the same output, "
-            "whatever the input?"
+            "whatever the input (no biases)?"
         ),
         hints=(
             "A head's pattern is the softmax of its scores. When are all patterns equal for every input?",
@@ -523,8 +523,8 @@ def _read_a_claim() -> Exercise:
         ),
         hints=("Ask three things of such a claim: equal parameters? equal compute? equal steps?",),
         solution=(
-            "a, b and d. A fair single-head rival has d_h = 1024: equal parameters, and then only the way of comparing "
-            "differs. Even then the softmax has 16 times as many scores to handle; and steps and tuning must be told."
+            "a, b and d. A fair single-head rival has d_h = 1024: equal parameters, and then the two differ only in how they "
+            "compare positions. Even then the softmax has 16 times as many scores to handle; and steps and tuning must be told."
         ),
     )
 
@@ -546,7 +546,11 @@ def _find_the_line() -> Exercise:
                 "Scaled by the root of the head width, normalised over the keys: correct.",
             ),
             Option("line d"),
-            Option("line e", "output", "Multiplying by W_O is right. What is multiplied is not."),
+            Option(
+                "line e",
+                "output",
+                "Multiplying by W_O is right. Check the shape and the content of what reaches it.",
+            ),
         )
     )
     return _choice(
@@ -569,7 +573,7 @@ def _find_the_line() -> Exercise:
         hints=("Write the shape after every line.", "Which line undoes the swap of heads and positions?"),
         solution=(
             "Line d. `p @ v` is (B, H, T, d_h); `reshape` straight to (B, T, d) keeps the memory order, so a row of the "
-            "result holds several positions of one head. It must be `(p @ v).transpose(1, 2).reshape(B, T, d)`."
+            "result is made of consecutive positions, mostly of one head. It must be `(p @ v).transpose(1, 2).reshape(B, T, d)`."
         ),
         praise="Right: heads and positions are never swapped back.",
     )
@@ -582,7 +586,7 @@ def _split_code() -> Exercise:
         title="Code: split into heads",
         prompt=(
             "Write `split_heads(x, n_heads)`: from (B, T, H d_h) to (B, H, T, d_h), where head h gets the contiguous "
-            "coordinates h d_h to (h + 1) d_h of each position."
+            "coordinates of each position from h d_h up to, not including, (h + 1) d_h (counting from 0)."
         ),
         hints=(
             "Cut the last axis into two first. `reshape` keeps the order of numbers in memory.",
