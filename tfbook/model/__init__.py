@@ -6,7 +6,7 @@ from tfbook.model.cache import KVCache
 from tfbook.model.feedforward import FeedForward
 from tfbook.model.initialization import initialize
 from tfbook.model.loss import next_token_loss
-from tfbook.model.masks import attention_mask, causal_mask
+from tfbook.model.masks import attention_mask, causal_mask, padding_mask
 from tfbook.model.normalization import RMSNorm
 from tfbook.model.transformer import Decoder, Encoder, EncoderDecoder, build
 
@@ -26,4 +26,5 @@ __all__ = [
     "causal_mask",
     "initialize",
     "next_token_loss",
+    "padding_mask",
 ]

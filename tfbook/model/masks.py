@@ -25,6 +25,11 @@ def causal_mask(queries: int, keys: int | None = None, device: torch.device | No
     return every_pair.tril(diagonal=keys - queries)
 
 
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
+    """Where the real tokens are: ids (B, S) -> booleans (B, S), False at the pad token."""
+    return ids != pad_id
+
+
 def attention_mask(
     queries: int, keys: int, causal: bool, real: Tensor | None = None, device: torch.device | None = None
 ) -> Tensor | None:
