@@ -83,7 +83,7 @@ def test_grouped_heads_equal_repeated_ones(config: TransformerConfig) -> None:
 
 
 @pytest.mark.parametrize("attention", [attend, lambda *given: attend_with_weights(*given)[0]])
-def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(attention) -> None:  # type: ignore[no-untyped-def]
+def test_a_query_with_nothing_to_attend_to_gets_zeros_and_finite_gradients(attention) -> None:
     query, key, value = (torch.randn(1, 2, 3, 4, requires_grad=True) for _ in range(3))
     mask = torch.ones(3, 3, dtype=torch.bool)
     mask[1] = False
@@ -186,7 +186,7 @@ def test_large_scores_in_half_precision_agree_with_the_fused_path() -> None:
         ((2, 5, 4), (2, 5, 4), "give four axes each"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(attention, key, value, told) -> None:  # type: ignore[no-untyped-def]
+def test_shapes_that_do_not_fit_are_refused(attention, key, value, told) -> None:
     with pytest.raises(ValueError, match=told):
         attention(torch.randn(1, 2, 3, 4), torch.randn(key), torch.randn(value))
 

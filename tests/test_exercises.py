@@ -211,7 +211,7 @@ def spoiled(reference: Callable[..., Tensor], how: str) -> Callable[..., Any]:
 )
 def test_code_mutants_are_killed_and_told_why(asked: CodeExercise, how: str, told: str) -> None:
     def with_names(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__signature__ = inspect.signature(asked.kind.task.reference)  # type: ignore[attr-defined]
+        function.__signature__ = inspect.signature(asked.kind.task.reference)
         return function
 
     verdict = asked.check(with_names(spoiled(asked.kind.task.reference, how)))
@@ -277,7 +277,7 @@ def test_unknown_ids_and_sections_name_what_there_is() -> None:
     with pytest.raises(KeyError, match=r"use one of 2\.5\.1"):
         exercises("9.9")
     with pytest.raises(ValueError, match="stands 0 times"):
-        slip("x", exercise("mha-split-heads").kind.task.reference, ("not there", ""), diagnosis="")  # type: ignore[attr-defined]
+        slip("x", exercise("mha-split-heads").kind.task.reference, ("not there", ""), diagnosis="")
 
 
 def test_the_matrix(capsys: pytest.CaptureFixture[str]) -> None:

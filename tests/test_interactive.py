@@ -24,7 +24,7 @@ FORMS = [*(exercise_form(e) for e in exercises()), *map(calculator, CALCULATORS)
 def ask(name: str, id: str, **values: object) -> dict[str, str]:
     answer = json.loads(call(json.dumps({"name": name, "arguments": {"id": id, "values": values}})))
     assert answer.keys() == {"html", "status"}
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 class Balance(HTMLParser):
@@ -48,7 +48,7 @@ class Balance(HTMLParser):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.id)
-def test_the_html_is_whole_and_every_field_has_a_name(form) -> None:  # type: ignore[no-untyped-def]
+def test_the_html_is_whole_and_every_field_has_a_name(form) -> None:
     html = form_html(form)
     parser = Balance()
     parser.feed(html)
@@ -59,7 +59,7 @@ def test_the_html_is_whole_and_every_field_has_a_name(form) -> None:  # type: ig
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.id)
-def test_the_first_state_is_what_call_answers(form) -> None:  # type: ignore[no-untyped-def]
+def test_the_first_state_is_what_call_answers(form) -> None:
     if form.name == "calculator":
         assert ask("calculator", form.id)["html"] == form.first
 

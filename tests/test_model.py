@@ -233,7 +233,7 @@ def test_bad_input_is_refused_by_name() -> None:
         with pytest.raises(ValueError, match=told):
             call()
     with pytest.raises(TypeError, match="Encoder does not generate"):
-        generate(model_of(model.config.replace(layout="encoder")), ids_of(1, 2), 1)  # type: ignore[arg-type]
+        generate(model_of(model.config.replace(layout="encoder")), ids_of(1, 2), 1)
 
 
 @given(configs(), st.sampled_from([None, 1, 3]))
@@ -316,7 +316,7 @@ LOGITS = torch.tensor([[0.5, 0.25, 0.125, 0.125]]).log()
     ],
 )
 def test_filters_at_their_edges(settings_: dict[str, float], kept: list[int]) -> None:
-    filtered = Sampler(temperature=1.0, **settings_).filtered(LOGITS)  # type: ignore[arg-type]
+    filtered = Sampler(temperature=1.0, **settings_).filtered(LOGITS)
     assert filtered.isfinite().nonzero()[:, 1].tolist() == kept
 
 
@@ -325,7 +325,7 @@ def test_filters_at_their_edges(settings_: dict[str, float], kept: list[int]) ->
 )
 def test_settings_out_of_range_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
-        Sampler(**bad)  # type: ignore[arg-type]
+        Sampler(**bad)
 
 
 def test_the_loss_is_that_of_the_next_token_and_ignores_padding() -> None:

@@ -115,7 +115,7 @@ class Visit:
 
 def new_context(browser: Browser, address: str, **options: object) -> BrowserContext:
     """A fresh profile that can reach the book's server and nothing else."""
-    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context = browser.new_context(**options)
     context.route(lambda url: not url.startswith(address), lambda route: route.abort())
     return context
 
