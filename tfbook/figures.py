@@ -290,7 +290,7 @@ def _done(figure: Figure) -> Figure:
 
 def save_drawings(folder: Path) -> list[Path]:
     """Write the drawings that Markdown pages show, as SVG with the same bytes every time."""
-    from tfbook.experiments.refresher import one_head  # noqa: PLC0415  needs torch, unlike the figures
+    from tfbook.experiments.refresher import one_head  # needs torch, unlike the figures
 
     head = one_head()
     drawings = {

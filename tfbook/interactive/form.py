@@ -52,13 +52,13 @@ class Form:
     folds: tuple[tuple[str, str], ...] = ()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        from tfbook.interactive.html import form_html  # noqa: PLC0415  only what is shown is loaded
+        from tfbook.interactive.html import form_html  # only what is shown is loaded
 
         bundle: dict[str, Any] = {"text/plain": f"{self.title} ({self.name} {self.id})"}
         if not _html_would_win():
             bundle["text/html"] = form_html(self)
         if "ipykernel" in sys.modules:
-            from tfbook.interactive.widgets import widget_bundle  # noqa: PLC0415
+            from tfbook.interactive.widgets import widget_bundle
 
             bundle |= widget_bundle(self)
         return bundle

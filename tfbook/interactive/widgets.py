@@ -23,7 +23,7 @@ def widget_bundle(form: Form) -> dict[str, Any]:
 
 def build_widget(form: Form) -> ipw.VBox:
     """The whole form. Its answers come from the same function as those of the static page."""
-    from tfbook.interactive import respond  # noqa: PLC0415  forms are built there: this is the way back
+    from tfbook.interactive import respond  # forms are built there: this is the way back
 
     inputs = {field.name: _input(field) for field in form.fields}
     result = ipw.HTMLMath(form.first)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,7 @@ def main() -> None:
     once(ROOT / "node_modules" / ".assets", ["package.json", "package-lock.json"], install_browser_assets)
 
 
-def once(stamp: Path, sources: list[str], step) -> None:  # type: ignore[no-untyped-def]
+def once(stamp: Path, sources: list[str], step: Callable[[], None]) -> None:
     """Run a step if a source is newer than its stamp, and touch the stamp when it succeeded."""
     newest = max((ROOT / source).stat().st_mtime for source in sources)
     if not stamp.exists() or stamp.stat().st_mtime < newest:
