@@ -27,3 +27,8 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first, so that the two workers end together."""
+    items.sort(key=lambda item: "test_mutations" not in item.nodeid)
