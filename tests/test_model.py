@@ -1,5 +1,6 @@
 """The models: equal to themselves however they are run, equal to the accounts, and blind to the future."""
 
+import copy
 from itertools import pairwise
 
 import pytest
@@ -208,14 +209,75 @@ def test_the_cache_at_its_capacity_and_beyond() -> None:
         model(ids, KVCache(config, 2, 6, dtype=torch.float32))
 
 
+def test_a_cache_serves_another_source_after_crop_to_zero_and_keeps_its_mask() -> None:
+    config = TransformerConfig(layout="encoder-decoder", vocab_size=V, d_model=12, n_heads=3, n_layers=2)
+    model, source, target = model_of(config), ids_of(2, 5), ids_of(2, 6)
+    real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    cache = cache_of(model, 2)
+    model(source, target[:, :4], real, cache)
+    torch.testing.assert_close(
+        model(source, target[:, 4:], None, cache), model(source, target, real)[:, 4:], **EXACT
+    )
+    cache.crop(4)
+    cache.reorder(torch.tensor([1, 0]))  # the mask of the source moves with its row
+    expected = model(source.flip(0), target.flip(0), real.flip(0))[:, 4:]
+    torch.testing.assert_close(model(source.flip(0), target.flip(0)[:, 4:], None, cache), expected, **EXACT)
+    with pytest.raises(ValueError, match="source has length 3 but the cache has one of 5"):
+        model(source[:, :3], target[:, :1], None, cache)
+    cache.crop(0)
+    other = ids_of(2, 3)
+    torch.testing.assert_close(model(other, target, None, cache), model(other, target), **EXACT)
+
+
+def test_a_pass_that_failed_half_way_can_be_tried_again() -> None:
+    config = TransformerConfig(layout="encoder-decoder", vocab_size=V, d_model=12, n_heads=3, n_layers=2)
+    model, source, other, target = model_of(config), ids_of(2, 5), ids_of(2, 5), ids_of(2, 6)
+    cache = cache_of(model, 2)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    hook = model.decoder.blocks[1].register_forward_pre_hook(fail)
+    with pytest.raises(MemoryError):
+        model(source, target, None, cache)
+    hook.remove()
+    torch.testing.assert_close(model(other, target, None, cache), model(other, target), **EXACT)
+
+
+def test_a_cache_keeps_no_graph() -> None:
+    model, ids = model_of(TransformerConfig(vocab_size=V, d_model=12, n_heads=3, n_layers=1)), ids_of(1, 6)
+    cache = cache_of(model, 1)
+    for t in range(6):
+        model(ids[:, t : t + 1], cache)  # with gradients on
+    assert not any(buffer.requires_grad for buffer in cache.keys + cache.values)
+    assert copy.deepcopy(cache).length == 6
+
+
+def test_reorder_and_crop_take_integers_alone() -> None:
+    model, ids = model_of(TransformerConfig(vocab_size=V, d_model=12, n_heads=3, n_layers=1)), ids_of(2, 3)
+    cache = cache_of(model, 2)
+    model(ids, cache)
+    with pytest.raises(ValueError, match="rows has shape"):
+        cache.reorder(torch.tensor([True, False]))
+    with pytest.raises(TypeError):
+        cache.crop(2.0)
+
+
+def test_gradients_stay_finite_where_a_row_has_nothing_to_read() -> None:
+    model, ids = model_of(TransformerConfig(vocab_size=V, d_model=12, n_heads=3, n_layers=2)), ids_of(2, 5)
+    real = torch.tensor([[False, False, True, True, True], [False] * 5])
+    model(ids, padding_mask=real)[real].sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
 def test_bad_input_is_refused_by_name() -> None:
     model = model_of(TransformerConfig(vocab_size=V, d_model=12, n_heads=3, n_layers=1, max_length=4))
     for call, told in (
         (lambda: model(ids_of(1, 5)), "length 5 exceeds max_length=4"),
         (lambda: model(torch.tensor([[V]])), f"id {V} is not in the vocabulary; ids run from 0 to {V - 1}"),
         (lambda: model(torch.tensor([[-1]])), "id -1 is not in the vocabulary"),
-        (lambda: model(torch.tensor([0])), "give integers of shape"),
-        (lambda: model(torch.tensor([[0.5]])), "give integers of shape"),
+        (lambda: model(torch.tensor([0])), "give int64 ids of shape"),
+        (lambda: model(torch.tensor([[0.5]])), "give int64 ids of shape"),
         (
             lambda: model(ids_of(1, 3), padding_mask=torch.ones(1, 2, dtype=torch.bool)),
             "padding_mask has shape",
@@ -373,3 +435,44 @@ def test_half_precision_follows_float32(dtype: torch.dtype) -> None:
     torch.testing.assert_close(model(ids).float(), expected, rtol=0.05, atol=0.02)
     cache = KVCache(model.config, 2, 9, dtype=dtype)
     assert prefill(model, ids, cache, chunk=4).dtype == dtype
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-45, 5e-324])
+def test_a_tiny_temperature_is_greedy(temperature: float) -> None:
+    logits = torch.tensor([[1e4, 5e3, 1.0]])
+    assert Sampler(temperature).choose(logits).tolist() == [0]
+
+
+def test_the_loss_takes_any_float_and_integer_type_and_refuses_other_shapes() -> None:
+    logits, ids = torch.randn(2, 5, V, dtype=torch.float64), ids_of(2, 5)
+    expected = next_token_loss(logits, ids)
+    assert expected.dtype == torch.float64
+    for kind in (torch.int32, torch.uint8):
+        torch.testing.assert_close(next_token_loss(logits, ids.to(kind)), expected)
+    assert next_token_loss(logits.bfloat16(), ids).dtype == torch.float32
+    with pytest.raises(ValueError, match=r"give \(B, T, V\) and \(B, T\)"):
+        next_token_loss(logits, ids.T)
+
+
+@pytest.mark.parametrize("recipe", ["gpt2", "xavier", "torch"])
+@pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
+def test_initialize_leaves_nothing_as_it_was(recipe: str, norm: str) -> None:
+    config = TransformerConfig(
+        layout="encoder-decoder", vocab_size=V, d_model=12, n_heads=3, n_layers=1, norm=norm, head_bias=True
+    )
+    one, two = build(config), build(config)
+    for model in (one, two):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(7.0)
+        initialize(model, recipe, torch.Generator().manual_seed(3))
+    for (name, a), (_, b) in zip(one.named_parameters(), two.named_parameters(), strict=True):
+        assert not (a == 7.0).any() and torch.equal(a, b), name
+
+
+def test_generation_under_autocast_and_a_wrong_pad() -> None:
+    model = build(TransformerConfig(vocab_size=V, d_model=12, n_heads=3, n_layers=1)).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert generate(model, ids_of(1, 3), 4).shape == (1, 7)
+    with pytest.raises(ValueError, match="pad_id=99 is not in the vocabulary"):
+        generate(model, ids_of(1, 3), 4, stop=[1], pad_id=99)

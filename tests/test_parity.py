@@ -198,6 +198,44 @@ def test_minilm_agrees_with_transformers_and_ranks_a_paraphrase_first() -> None:
     assert similar[1] < 0.2
 
 
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("llama", {"hidden_act": "gelu"}, "hidden_act='gelu' is not supported; only 'silu' is"),
+        ("llama", {"quantization_config": {"bits": 8}}, "quantization_config="),
+        ("llama", {"tie_word_embeddings": "false"}, "tie_word_embeddings='false'"),
+        ("llama", {"rope_parameters": [1]}, r"rope_parameters=\[1\] is no object"),
+        (
+            "llama",
+            {"num_hidden_layers": 2},
+            r"the file holds layers\.2\..* and more, which the configuration",
+        ),
+        ("llama", {"attention_bias": False}, r"the file holds layers\.0\.self_attn\.\w+\.bias"),
+        ("llama", {"model_type": ["llama"]}, "model_type="),
+        ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights=False"),
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),
+        ("bert", {"is_decoder": True}, "is_decoder=True"),
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
+    ],
+)
+def test_a_setting_that_would_be_left_out_is_refused(kind: str, change: dict[str, object], told: str) -> None:
+    theirs = reference(kind)
+    with pytest.raises(ValueError, match=told):
+        assemble(theirs.config.to_dict() | change, theirs.state_dict())
+
+
+def test_quantised_weights_are_refused_and_a_sliding_window_ends_the_length() -> None:
+    theirs = reference("mistral")
+    fields, state = theirs.config.to_dict(), dict(theirs.state_dict())
+    assert assemble(fields | {"sliding_window": 16}, state).config.max_length == 16
+    assert assemble(fields | {"sliding_window": None}, state).config.max_length == 64
+    name = "model.layers.1.mlp.down_proj.weight"
+    with pytest.raises(ValueError, match=r"layers\.1\.mlp\.down_proj\.weight is torch\.int8: quantised"):
+        assemble(fields, state | {name: state[name].to(torch.int8)})
+    with pytest.raises(ValueError, match=r"dtype=torch\.int64 is no floating-point type"):
+        assemble(fields, state, dtype=torch.int64)
+
+
 def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
     theirs = reference("llama")
     fields, state = theirs.config.to_dict(), dict(theirs.state_dict())

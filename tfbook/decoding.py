@@ -66,6 +66,12 @@ def stream(
     `padding_mask` (B, T) True at real tokens.
     """
     _check_request(model, ids, max_new_tokens, padding_mask, source_ids)
+    if not 0 <= pad_id < model.config.vocab_size:
+        raise ValueError(f"pad_id={pad_id} is not in the vocabulary of {model.config.vocab_size}")
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk={chunk} is not positive; give at least 1, or None for one call")
+    if source_padding_mask is not None and source_ids is None:
+        raise ValueError("source_padding_mask is given without source_ids")
     sampler = Sampler(temperature, top_k, top_p, min_p, generator)
     stops = torch.tensor(sorted(set(stop)), dtype=ids.dtype, device=ids.device)
     finished = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
@@ -73,7 +79,7 @@ def stream(
     cache = None
     if use_cache:
         total = ids.shape[1] + max_new_tokens
-        cache = KVCache(model.config, len(ids), total, dtype=weight.dtype, device=weight.device)
+        cache = KVCache(model.config, len(ids), total, dtype=_dtype_of_keys(weight), device=weight.device)
     new = ids
     for _ in range(max_new_tokens):
         logits = _last_logits(model, new, cache, padding_mask, source_ids, source_padding_mask, chunk)
@@ -143,7 +149,8 @@ class Sampler:
 
     def filtered(self, logits: Tensor) -> Tensor:
         """The logits over the temperature, with -inf at the tokens that the filters remove."""
-        logits = logits.float() / (self.temperature or 1.0)
+        # Footgun: dividing first overflows at small temperatures; the largest logit becomes 0 before.
+        logits = (logits.float() - logits.float().amax(dim=-1, keepdim=True)) / max(self.temperature, 1e-30)
         if self.top_k is not None and self.top_k < logits.shape[-1]:
             keep = torch.zeros_like(logits, dtype=torch.bool)
             keep.scatter_(-1, logits.topk(self.top_k).indices, True)
@@ -182,6 +189,12 @@ def _last_logits(
         states = model.states(new, None, padding_mask)
     logits: Tensor = model.head(states[:, -1])
     return logits
+
+
+def _dtype_of_keys(weight: Tensor) -> torch.dtype:
+    """What the model's maps will return: under autocast not the type of their weights."""
+    kind = weight.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
 
 def _check_request(

@@ -76,10 +76,13 @@ def assemble(
     dtype: torch.dtype = torch.float32,
 ) -> Model:
     """A model from the fields of a config.json and the tensors of its file, by their own names."""
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype={dtype} is no floating-point type; use one such as torch.bfloat16")
     kind = fields.get("model_type")
-    if kind not in ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise ValueError(f"model_type={kind!r} is not supported; use one of {', '.join(ARCHITECTURES)}")
     architecture = ARCHITECTURES[kind]
+    _refuse_what_changes_the_function(fields)
     config = architecture.config(fields)
     with torch.device("meta"):  # shapes without memory: nothing is built until all of it fits
         model = build(config)
@@ -110,7 +113,7 @@ class Architecture:
     def translate(self, config: TransformerConfig, state: State, wanted: list[str]) -> dict[str, Tensor]:
         """Our state dict. Raises ValueError naming the tensors that are missing."""
         prefix = next((p for p in self.prefixes if any(name.startswith(p) for name in state)), "")
-        bare = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
+        bare = _Reading({name.removeprefix(prefix): tensor for name, tensor in state.items()})
         translated, missing = {}, []
         for name in wanted:
             layer = name.split(".")[2] if ".blocks." in name else ""
@@ -118,15 +121,65 @@ class Architecture:
             if config.tie_embeddings and ours == "head.weight":
                 ours = "stack.tokens.weight"
             theirs = self.names[ours]
+            find = theirs if callable(theirs) else _by_name(theirs)
             try:
-                translated[name] = (
-                    bare[theirs.format(i=layer)] if isinstance(theirs, str) else theirs(bare, layer)
-                )
+                translated[name] = find(bare, layer)
             except KeyError as error:
                 missing.append(str(error.args[0]))
         if missing:
-            raise ValueError(f"the file lacks {', '.join(missing[:5])}{' and more' * (len(missing) > 5)}")
+            raise ValueError(f"the file lacks {_some(missing)}")
+        idle = re.compile(_IDLE + (r"|lm_head\.weight" if config.tie_embeddings else ""))
+        surplus = [name for name in bare if name not in bare.read and not idle.fullmatch(name)]
+        if surplus:
+            raise ValueError(f"the file holds {_some(surplus)}, which the configuration has no place for")
+        for name in bare.read:
+            if not bare[name].is_floating_point() or bare[name].dtype.itemsize == 1:
+                raise ValueError(f"{name} is {bare[name].dtype}: quantised weights are not supported")
         return translated
+
+
+# Tensors that change nothing: tables that are computed anew, and heads of other tasks.
+_IDLE = r".*rotary_emb\.inv_freq|.*position_ids|h\.\d+\.attn\.(masked_)?bias|pooler\..*|cls\..*"
+
+
+class _Reading(dict[str, Tensor]):
+    """A state that remembers which of its tensors were read."""
+
+    def __init__(self, state: dict[str, Tensor]) -> None:
+        super().__init__(state)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = super().__getitem__(name)
+        self.read.add(name)
+        return tensor
+
+
+def _some(names: list[str]) -> str:
+    return f"{', '.join(names[:5])}{' and more' * (len(names) > 5)}"
+
+
+# What must stand in config.json where it stands at all: any other value is another function.
+_ONLY = {
+    "quantization_config": (None,),
+    "scale_attn_weights": (True,),
+    "scale_attn_by_inverse_layer_idx": (False,),
+    "add_cross_attention": (False,),
+    "is_decoder": (False,),
+    "position_embedding_type": ("absolute",),
+    "tie_word_embeddings": (True, False),
+}
+
+
+def _refuse_what_changes_the_function(fields: dict[str, Any]) -> None:
+    """Raise ValueError for a setting that our classes would silently leave out."""
+    allowed = dict(_ONLY)
+    if fields["model_type"] in ("llama", "mistral", "qwen2"):
+        allowed["hidden_act"] = ("silu",)
+    for name, values in allowed.items():
+        if name in fields and fields[name] not in values:
+            only = " or ".join(map(repr, values))
+            raise ValueError(f"{name}={fields[name]!r} is not supported; only {only} is")
 
 
 def _by_name(theirs: str) -> Callable[[State, str], Tensor]:
@@ -147,23 +200,32 @@ def _llama_config(fields: dict[str, Any]) -> TransformerConfig:
         activation="swiglu",
         norm="rmsnorm",
         positions="rope",
-        max_length=fields.get("max_position_embeddings", 2048),
+        max_length=_longest(fields),
         qkv_bias=qwen or bool(fields.get("attention_bias")),
         output_bias=not qwen and bool(fields.get("attention_bias")),
         ffn_bias=bool(fields.get("mlp_bias")),
-        tie_embeddings=bool(fields.get("tie_word_embeddings", False)),
+        tie_embeddings=fields.get("tie_word_embeddings", False),
         norm_eps=fields.get("rms_norm_eps", 1e-6),
         rope_base=_rope_base(fields),
     )
 
 
+def _longest(fields: dict[str, Any]) -> int:
+    """How long an input may be: no longer than a sliding window, up to which the window changes nothing."""
+    longest: int = _field(fields, "max_position_embeddings")
+    sliding = fields.get("use_sliding_window", fields["model_type"] == "mistral")
+    return min(longest, fields["sliding_window"]) if sliding and fields.get("sliding_window") else longest
+
+
 def _rope_base(fields: dict[str, Any]) -> float:
     """The rotary base, where newer and older files keep it. Scaled rotations are refused."""
     rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    if not isinstance(rope, dict):
+        raise ValueError(f"rope_parameters={rope!r} is no object")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
         raise ValueError(f"rope_type={kind!r} is not supported; only unscaled rotary positions are")
-    return float(rope.get("rope_theta", fields.get("rope_theta", 10_000.0)))
+    return float(rope.get("rope_theta") or fields.get("rope_theta") or 10_000.0)
 
 
 def _bert_config(fields: dict[str, Any]) -> TransformerConfig:
@@ -193,6 +255,7 @@ def _gpt2_config(fields: dict[str, Any]) -> TransformerConfig:
         activation=_activation(fields.get("activation_function", "gelu_new")),
         positions="learned",
         max_length=_field(fields, "n_positions"),
+        tie_embeddings=fields.get("tie_word_embeddings", True),
         norm_eps=fields.get("layer_norm_epsilon", 1e-5),
     )
 
@@ -277,6 +340,7 @@ def _transposed(theirs: str) -> Callable[[State, str], Tensor]:
 
 _GPT2_NAMES: dict[str, str | Callable[[State, str], Tensor]] = {
     "stack.tokens.weight": "wte.weight",
+    "head.weight": "lm_head.weight",
     "stack.positions.weight": "wpe.weight",
     **_both("stack.final_norm", "ln_f"),
     **_both(f"{_BLOCK}attention_norm", "h.{i}.ln_1"),

@@ -78,11 +78,12 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     kind = _gguf_value(reader, "general.architecture")
     if kind != "llama":
         raise ValueError(f"{path} holds the architecture {kind!r}; only llama is supported")
-    names = {tensor.name for tensor in reader.tensors}
-    heads, kv_heads = (
-        _gguf_value(reader, "llama.attention.head_count"),
-        _gguf_value(reader, "llama.attention.head_count_kv"),
-    )
+    shapes = {tensor.name: tensor.shape for tensor in reader.tensors}
+    scaling = _gguf_value(reader, "llama.rope.scaling.type", "none")
+    if scaling != "none" or "rope_freqs.weight" in shapes:
+        raise ValueError(f"{path} scales its rotary positions; only unscaled ones are supported")
+    heads = _gguf_value(reader, "llama.attention.head_count")
+    kv_heads = _gguf_value(reader, "llama.attention.head_count_kv", heads)
     fields = {
         "model_type": "llama",
         "hidden_size": _gguf_value(reader, "llama.embedding_length"),
@@ -92,14 +93,12 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         "intermediate_size": _gguf_value(reader, "llama.feed_forward_length"),
         "max_position_embeddings": _gguf_value(reader, "llama.context_length"),
         "rms_norm_eps": round(_gguf_value(reader, "llama.attention.layer_norm_rms_epsilon"), 9),
-        "rope_theta": _gguf_value(reader, "llama.rope.freq_base"),
-        "vocab_size": _gguf_value(reader, "llama.vocab_size"),
-        "tie_word_embeddings": "output.weight" not in names,
+        "rope_theta": _gguf_value(reader, "llama.rope.freq_base", 10_000.0),
+        "vocab_size": _gguf_value(reader, "llama.vocab_size", int(shapes["token_embd.weight"][-1])),
+        "tie_word_embeddings": "output.weight" not in shapes,
     }
     state: dict[str, Tensor] = {}
     for tensor in tqdm(reader.tensors, desc="reading weights", unit="tensor", leave=False):
-        if tensor.name == "rope_freqs.weight":
-            continue
         weight = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).copy())
         if tensor.name.endswith("attn_q.weight"):
             weight = _unpermuted(weight, heads)
@@ -118,6 +117,11 @@ def read_tokenizer(path: Path) -> Any:
     from gguf import GGUFReader  # an extra
 
     reader = GGUFReader(path)
+    splits = _gguf_value(reader, "tokenizer.ggml.pre")
+    if splits != "smollm":
+        raise ValueError(
+            f"tokenizer.ggml.pre={splits!r} is not supported; only smollm's way of cutting text is"
+        )
     tokens, merges = (_gguf_value(reader, f"tokenizer.ggml.{part}") for part in ("tokens", "merges"))
     kinds = _gguf_value(reader, "tokenizer.ggml.token_type")
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -154,17 +158,17 @@ _GGUF_NAMES = {
 
 def _gguf_name(name: str) -> str:
     """`blk.3.attn_q.weight` -> `model.layers.3.self_attn.q_proj.weight`."""
-    parts = name.split(".")
-    if parts[0] == "blk":
-        return f"model.layers.{parts[1]}.{_GGUF_NAMES[parts[2]]}.{parts[3]}"
-    return f"{_GGUF_NAMES[parts[0]]}.{parts[1]}"
+    *place, part, kind = name.split(".")
+    if part not in _GGUF_NAMES:
+        raise ValueError(f"the GGUF file holds {name}, which a Llama model has no place for")
+    return ".".join((*(("model.layers", place[1]) if place else ()), _GGUF_NAMES[part], kind))
 
 
-def _gguf_value(reader: Any, key: str) -> Any:
+def _gguf_value(reader: Any, key: str, default: Any = None) -> Any:
     field = reader.get_field(key)
-    if field is None:
+    if field is None and default is None:
         raise ValueError(f"the GGUF file has no {key}")
-    return field.contents()
+    return default if field is None else field.contents()
 
 
 def _unpermuted(weight: Tensor, heads: int) -> Tensor:

@@ -71,10 +71,12 @@ class Block(nn.Module):
     def _memory(self, memory: Tensor | None, cache: KVCache | None) -> KeysValues:
         """Keys and values of the encoder's states: projected once, then kept in the cache."""
         assert self.cross_attention is not None
-        kept = None if cache is None else cache.cross[self.layer]
-        if kept is None:
-            assert memory is not None
-            kept = self.cross_attention.keys_values(memory)
-            if cache is not None:
-                cache.cross[self.layer] = kept
-        return kept
+        if cache is not None and cache.encoded:
+            kept = cache.cross[self.layer]
+            assert kept is not None
+            return kept
+        assert memory is not None
+        keys, values = self.cross_attention.keys_values(memory)
+        if cache is not None:
+            cache.cross[self.layer] = (keys.detach(), values.detach())
+        return keys, values

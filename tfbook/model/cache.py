@@ -3,11 +3,16 @@
 One buffer for each layer's keys and one for its values, (B, n_kv, max_length, d_h), allocated
 once. A chunk is written by slice and attended through a view: nothing is copied that was there
 before. The cache is the one owner of positions: it knows which of its entries are real tokens
-and at which position each row goes on. Cross-attention keys and values are kept beside, as the
-encoder left them; they never grow.
+and at which position each row goes on. Cross-attention keys and values are kept beside, with
+the mask of their source, as the encoder left them; they never grow.
+
+A chunk counts only once all layers have stored it: a forward pass that fails can be tried again.
+A cache is for inference: what it returns carries no gradient.
 
 Left out: sliding windows and quantised storage.
 """
+
+import operator
 
 import torch
 from torch import Tensor
@@ -37,6 +42,8 @@ class KVCache:
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layers)]
         self.values = [torch.zeros_like(keys) for keys in self.keys]
         self.cross: list[KeysValues | None] = [None] * config.n_layers
+        self.source_mask: Tensor | None = None  # (B, S), of the source behind `cross`
+        self.encoded = False  # whether `cross` holds a source for all layers
         self.real = torch.zeros(self.batch, self.max_length, dtype=torch.bool, device=device)
         self.padded = False  # whether any entry is padding: without any, one query needs no mask
         self.length = 0
@@ -72,28 +79,35 @@ class KVCache:
                 f"keys are {key.dtype} but the cache is {keys.dtype}; give dtype={key.dtype} to KVCache"
             )
         end = self.length + key.shape[2]
-        keys[:, :, self.length : end] = key
-        values[:, :, self.length : end] = value
+        keys[:, :, self.length : end] = key.detach()
+        values[:, :, self.length : end] = value.detach()
         return keys[:, :, :end], values[:, :, :end]
 
     def advance(self, new: int) -> None:
         """Count a chunk as stored, once all layers have written it."""
         self.length += new
+        self.encoded = self.cross[-1] is not None
 
     def crop(self, length: int) -> None:
-        """Forget all but the first `length` positions."""
+        """Forget all but the first `length` positions; at 0 the source of a cross-attention too."""
+        length = operator.index(length)
         if not 0 <= length <= self.length:
             raise ValueError(f"crop to {length}, but {self.length} positions are filled")
         self.length = length
+        self.padded = not bool(self.real[:, :length].all())
+        if length == 0:
+            self.cross, self.source_mask, self.encoded = [None] * len(self.cross), None, False
 
     def reorder(self, rows: Tensor) -> None:
-        """Let row b continue what row rows[b] was: (B,) integers, repeats allowed."""
-        if rows.shape != (self.batch,):
-            raise ValueError(f"rows has shape {tuple(rows.shape)}; give one row for each of the {self.batch}")
+        """Let row b continue what row rows[b] was: (B,) integers, repeats allowed. Sources move along."""
+        if rows.shape != (self.batch,) or rows.dtype not in (torch.int32, torch.int64):
+            told = f"rows has shape {tuple(rows.shape)} and {rows.dtype}"
+            raise ValueError(f"{told}; give one row number for each of the {self.batch} rows")
         for buffer in self.keys + self.values:
             buffer[:, :, : self.length] = buffer[rows, :, : self.length]
         self.real[:, : self.length] = self.real[rows, : self.length]
         self.cross = [None if pair is None else (pair[0][rows], pair[1][rows]) for pair in self.cross]
+        self.source_mask = None if self.source_mask is None else self.source_mask[rows]
 
 
 def positions_of(real: Tensor) -> Tensor:

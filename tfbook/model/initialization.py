@@ -6,7 +6,8 @@
   sqrt(2 L). Radford et al. 2019, section 2.3.
 - `xavier`: uniform with variance 2 / (fan_in + fan_out), embeddings N(0, 1). Glorot and Bengio
   2010, as in Xiong et al. 2020 (arXiv 2002.04745).
-- `torch`: what `nn.Linear` and `nn.Embedding` do by themselves.
+- `torch`: what `nn.Linear` and `nn.Embedding` do by themselves: uniform within 1 / sqrt(fan_in),
+  biases too, and embeddings N(0, 1).
 """
 
 import math
@@ -14,6 +15,7 @@ import math
 import torch
 from torch import nn
 
+from tfbook.model.normalization import RMSNorm
 from tfbook.model.transformer import Decoder, Encoder, EncoderDecoder
 
 RECIPES = ("gpt2", "xavier", "torch")
@@ -23,7 +25,7 @@ RECIPES = ("gpt2", "xavier", "torch")
 def initialize(
     model: Encoder | Decoder | EncoderDecoder, recipe: str = "gpt2", generator: torch.Generator | None = None
 ) -> None:
-    """Draw all weights anew, in place. Norms start at gain 1 and bias 0, all other biases at 0.
+    """Draw all weights anew, in place. Norms get gain 1 and bias 0; biases are 0 but in `torch`.
 
     Raises ValueError for an unknown recipe.
     """
@@ -31,16 +33,32 @@ def initialize(
         raise ValueError(f"recipe={recipe!r} is unknown; use one of {', '.join(RECIPES)}")
     tied = getattr(model, "head", None) if model.config.tie_embeddings else None
     for name, module in model.named_modules():
-        if recipe == "torch" and isinstance(module, nn.Linear | nn.Embedding) and module is not tied:
-            module.reset_parameters()
-        elif isinstance(module, nn.Embedding):
+        if isinstance(module, nn.Embedding):
             module.weight.normal_(0.0, 0.02 if recipe == "gpt2" else 1.0, generator=generator)
         elif isinstance(module, nn.Linear):
-            if module is not tied and recipe == "gpt2":
-                writes = name.endswith(("attention.output", "feed_forward.down"))
-                deviation = 0.02 / math.sqrt(2 * model.config.n_layers) if writes else 0.02
-                module.weight.normal_(0.0, deviation, generator=generator)
-            elif module is not tied and recipe == "xavier":
-                nn.init.xavier_uniform_(module.weight, generator=generator)
-            if module.bias is not None and recipe != "torch":
+            if module is not tied:
+                _draw_map(module, recipe, _deviation(name, model.config.n_layers), generator)
+            if module.bias is not None:
+                bound = module.in_features**-0.5 if recipe == "torch" else 0.0
+                module.bias.uniform_(-bound, bound, generator=generator)
+        elif isinstance(module, nn.LayerNorm | RMSNorm):
+            module.weight.fill_(1.0)
+            if isinstance(module, nn.LayerNorm) and module.bias is not None:
                 module.bias.zero_()
+
+
+def _draw_map(linear: nn.Linear, recipe: str, deviation: float, generator: torch.Generator | None) -> None:
+    """The weight of one linear map."""
+    if recipe == "gpt2":
+        linear.weight.normal_(0.0, deviation, generator=generator)
+    elif recipe == "xavier":
+        nn.init.xavier_uniform_(linear.weight, generator=generator)
+    else:
+        bound = linear.in_features**-0.5
+        linear.weight.uniform_(-bound, bound, generator=generator)
+
+
+def _deviation(name: str, n_layers: int) -> float:
+    """GPT-2's standard deviation: smaller for the maps that write into the residual stream."""
+    writes = name.endswith(("attention.output", "feed_forward.down"))
+    return 0.02 / math.sqrt(2 * n_layers) if writes else 0.02

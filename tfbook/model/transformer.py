@@ -81,9 +81,9 @@ class Stack(nn.Module):
         return F.dropout(x, self.config.dropout, self.training)
 
     def _check(self, ids: Tensor, padding_mask: Tensor | None) -> None:
-        if ids.dim() != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
+        if ids.dim() != 2 or ids.dtype not in (torch.int32, torch.int64):
             raise ValueError(
-                f"ids have shape {tuple(ids.shape)} and {ids.dtype}; give integers of shape (batch, length)"
+                f"ids have shape {tuple(ids.shape)} and {ids.dtype}; give int64 ids of shape (batch, length)"
             )
         if padding_mask is not None and (padding_mask.shape != ids.shape or padding_mask.dtype != torch.bool):
             raise ValueError(
@@ -177,8 +177,18 @@ class EncoderDecoder(nn.Module):
             raise ValueError(
                 f"source has batch {source_ids.shape[0]} and target {target_ids.shape[0]}; give equal batches"
             )
-        encoded = cache is not None and cache.cross[0] is not None
-        memory = None if encoded else self.encoder(source_ids, source_padding_mask)
+        memory = None
+        if cache is not None and cache.encoded:
+            kept = cache.cross[0]
+            assert kept is not None
+            if kept[0].shape[2] != source_ids.shape[1]:
+                told = f"source has length {source_ids.shape[1]} but the cache has one of {kept[0].shape[2]}"
+                raise ValueError(f"{told}; crop the cache to 0 for another source")
+            source_padding_mask = cache.source_mask  # the cache owns it: it moves with reordered rows
+        else:
+            memory = self.encoder(source_ids, source_padding_mask)
+            if cache is not None:
+                cache.source_mask = source_padding_mask
         memory_mask = attention_mask(target_ids.shape[1], source_ids.shape[1], False, source_padding_mask)
         states: Tensor = self.decoder(target_ids, None, cache, memory, memory_mask)
         return states
