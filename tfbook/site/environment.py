@@ -41,7 +41,8 @@ def once(stamp: Path, sources: list[str], step: Callable[[], None]) -> None:
 
 def install_packages() -> None:
     """The virtual environment, then the pinned torch before anything can pick another, then the rest."""
-    if not works("-m", "pip", "--version"):  # none yet, or one left half-made
+    made = (VENV / "pyvenv.cfg").exists() and works("-m", "pip", "--version")
+    if not made:  # none yet, or one left half-made
         say("Creating .venv")
         try:
             venv.create(VENV, with_pip=True, clear=True)
