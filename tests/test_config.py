@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tfbook import TransformerConfig
-from tfbook.config import divisors
+from tfbook.validation import divisors
 
 
 def test_derived_fields() -> None:
@@ -63,7 +63,7 @@ def test_integers_of_any_type() -> None:
         ({"d_model": 64.0}, r"d_model=64.0 is float, not an integer"),
         ({"d_model": "64"}, r"d_model='64' is str, not an integer"),
         ({"n_layers": True}, r"n_layers=True is a truth value"),
-        ({"activation": "mish"}, r"activation='mish' is unknown; use one of 'relu', 'gelu'"),
+        ({"activation": "mish"}, r"activation='mish' is unknown; use one of 'relu', 'relu2', 'gelu'"),
         ({"layout": ["decoder"]}, r"layout=\['decoder'\] is unknown"),
         ({"qkv_bias": 1}, r"qkv_bias=1 is int; give True or False"),
         ({"norm": "rmsnorm", "norm_bias": True}, r"RMSNorm has no bias"),

@@ -14,26 +14,33 @@ what a model computes. The book's symbols and their fields:
 | V      | `vocab_size` | tokens in the vocabulary                    |
 | B, T, S| (arguments)  | batch, query length, key length of one call |
 
-Left out: mixture of experts, latent attention and sliding windows have no fields yet.
-A description that cannot say a thing is better than one whose fields nothing reads.
+Real models have more than the book's own. The fields below "of real models" describe it, so
+that the accounts are exact; `tfbook.model` says plainly which of them it does not build.
+
+Left out: what neither costs anything nor is built, such as the scaling of rotary angles. `beyond`
+keeps the names of such settings, so that nobody builds a different model unawares.
 """
 
 import dataclasses
 import math
-import operator
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Real
+from itertools import groupby
 from typing import Any
 
-LAYOUTS = ("decoder", "encoder", "encoder-decoder")
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu")
-GATED_ACTIVATIONS = ("swiglu", "geglu")
-NORMS = ("layernorm", "rmsnorm")
-NORM_POSITIONS = ("pre", "post")
-POSITIONS = ("none", "sinusoidal", "learned", "rope")
+from tfbook.special_layers import AudioSource, DeltaNet, Experts, LatentAttention, ShortConvolution
+from tfbook.validation import as_count, as_real, check_choice, check_flag, divisors, listed, nearest, short
 
-LARGEST_COUNT = 2**31 - 1
+LAYOUTS = ("decoder", "encoder", "encoder-decoder")
+GATED_ACTIVATIONS = ("swiglu", "geglu", "geglu_tanh", "reglu")
+ACTIVATIONS = ("relu", "relu2", "gelu", "gelu_tanh", "silu", *GATED_ACTIVATIONS)
+NORMS = ("layernorm", "rmsnorm")
+NORM_POSITIONS = ("pre", "post", "sandwich", "after")
+POSITIONS = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
+QK_NORMS = ("none", "head", "width")
+HEADS = ("none", "tokens", "pooler", "masked-tokens")
+LAYER_KINDS = ("full", "sliding", "linear")
+MOST_LAYERS = 100_000
 
 _CHOICES = {
     "layout": LAYOUTS,
@@ -41,8 +48,14 @@ _CHOICES = {
     "norm": NORMS,
     "norm_position": NORM_POSITIONS,
     "positions": POSITIONS,
+    "qk_norm": QK_NORMS,
+    "head": HEADS,
 }
-_COUNTS = ("vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff", "max_length")
+_COUNTS = (
+    *("vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff", "max_length"),
+    *("n_encoder_layers", "encoder_d_ff", "d_embedding"),
+)
+_COUNTS_OR_ZERO = ("window", "position_offset", "n_token_types", "relative_buckets")
 _FLAGS = (
     "final_norm",
     "qkv_bias",
@@ -53,7 +66,23 @@ _FLAGS = (
     "tie_embeddings",
     "embedding_norm",
     "embedding_scale",
+    *(
+        "key_bias",
+        "norm_gain",
+        "qk_norm_bias",
+        "attention_gate",
+        "attention_sinks",
+        "parallel",
+        "shared_norm",
+    ),
+    *("stored_positions", "relative_in_every_layer", "embedding_map_bias", "shared_layers"),
 )
+_SPECIALS = {
+    "experts": (Experts,),
+    "latent": (LatentAttention,),
+    "linear": (DeltaNet, ShortConvolution),
+    "audio": (AudioSource,),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +97,22 @@ class TransformerConfig:
     In an encoder-decoder `n_layers` counts the blocks of each stack. `embedding_norm` puts a norm
     behind the embedding (as BERT and BART do), `embedding_scale` multiplies token vectors by
     sqrt(d) (as the original Transformer does).
+
+    Of real models (see `tfbook.special_layers` for the larger ones):
+    `window` is how many positions a sliding layer sees, its own among them; 0 without. `layer_kinds`
+    names each decoder block "full", "sliding" or "linear"; empty, all are sliding where there is a
+    window, else full. `norm_position` "sandwich" has a norm before and after each sublayer, "after"
+    one behind it, inside the residual connection. In a `parallel` block both sublayers read the same
+    input, through one norm with `shared_norm`. `qk_norm` normalizes queries and keys, each "head" or
+    the whole "width" at once. `attention_gate` multiplies the heads' outputs by a gate made like the queries;
+    `attention_sinks` adds a learned score per head to each softmax.
+    `position_offset` counts rows of the learned table before the first position, `stored_positions`
+    says that sinusoids are kept among the weights; `relative_buckets` is the height of a table of
+    scores by distance, one a stack or `relative_in_every_layer`. `d_embedding` is the width of the
+    token vectors where a map (with `embedding_map_bias`) brings them to d. `head` is what stands on
+    top: "tokens", "masked-tokens" (with a dense layer), "pooler" or "none". `shared_layers`: all
+    blocks use the same weights. `encoder_d_ff` and `n_encoder_layers` are the encoder's, where they differ.
+    `beyond` lists settings that cost nothing and are not described.
 
     Raises ValueError or TypeError, naming the field, its value and a remedy.
     Source: Vaswani et al. 2017 (arXiv 1706.03762), section 3, for the architecture.
@@ -100,21 +145,53 @@ class TransformerConfig:
     dropout: float = 0.0
     norm_eps: float = 1e-5
     rope_base: float = 10_000.0
+    # Of real models:
+    window: int = 0
+    layer_kinds: tuple[str, ...] = ()
+    experts: Experts | None = None
+    latent: LatentAttention | None = None
+    linear: DeltaNet | ShortConvolution | None = None
+    audio: AudioSource | None = None
+    head: str = None  # type: ignore[assignment]
+    key_bias: bool = None  # type: ignore[assignment]
+    norm_gain: bool = True
+    qk_norm: str = "none"
+    qk_norm_bias: bool = False
+    attention_gate: bool = False
+    attention_sinks: bool = False
+    parallel: bool = False
+    shared_norm: bool = False
+    shared_layers: bool = False
+    position_offset: int = 0
+    stored_positions: bool = False
+    relative_buckets: int = 0
+    relative_in_every_layer: bool = False
+    n_token_types: int = 0
+    d_embedding: int = None  # type: ignore[assignment]
+    embedding_map_bias: bool = True
+    n_encoder_layers: int = None  # type: ignore[assignment]
+    encoder_d_ff: int = None  # type: ignore[assignment]
+    beyond: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, options in _CHOICES.items():
-            _check_choice(name, getattr(self, name), options)
+            if name != "head" or self.head is not None:
+                check_choice(name, getattr(self, name), options)
         for name in _COUNTS:
             if getattr(self, name) is not None:
                 self._set(name, as_count(name, getattr(self, name)))
         for name, value in self._usual().items():
             if getattr(self, name) is None:
                 self._set(name, as_count(name, value) if name in _COUNTS else value)
+        for name in _COUNTS_OR_ZERO:
+            if getattr(self, name) != 0:
+                self._set(name, as_count(name, getattr(self, name)))
         for name in _FLAGS:
-            _check_flag(name, getattr(self, name))
-        self._check_heads()
+            check_flag(name, getattr(self, name))
         for name, low, below in (("dropout", 0.0, 1.0), ("norm_eps", 0.0, 1.0), ("rope_base", 1.0, math.inf)):
-            self._set(name, _as_real(name, getattr(self, name), low, below))
+            self._set(name, as_real(name, getattr(self, name), low, below))
+        self._check_heads()
+        self._check_layers()
 
     def replace(self, **changes: Any) -> "TransformerConfig":
         """A copy with some fields changed, in which fields with their usual value follow.
@@ -125,7 +202,7 @@ class TransformerConfig:
         """
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         for name in changes.keys() - fields.keys():
-            raise TypeError(f"{name} is not a field of TransformerConfig; use one of {_list(fields)}")
+            raise TypeError(f"{name} is not a field of TransformerConfig; use one of {listed(fields)}")
         follow = {name: None for name, value in self._usual().items() if getattr(self, name) == value}
         return TransformerConfig(**fields | follow | changes)
 
@@ -144,28 +221,55 @@ class TransformerConfig:
         """Width of all key (or value) heads side by side, n_kv d_h."""
         return self.n_kv_heads * self.d_head
 
+    @property
+    def d_value(self) -> int:
+        """Width of one head's values: d_h, but in latent attention."""
+        return self.d_head if self.latent is None else self.latent.d_value
+
+    def layer_groups(self) -> Iterator[tuple[str, bool, int]]:
+        """Runs of like blocks of the main stack, in order: (kind, has experts, how many)."""
+        if not self.layer_kinds and (self.experts is None or self.experts.layers is None):
+            yield "sliding" if self.window else "full", self.experts is not None, self.n_layers
+            return
+        kinds = self.layer_kinds or ("sliding" if self.window else "full",) * self.n_layers
+        chosen = None if self.experts is None else self.experts.layers
+        special = set(range(self.n_layers) if chosen is None else chosen)
+        with_experts = [self.experts is not None and layer in special for layer in range(self.n_layers)]
+        for (kind, has_experts), run in groupby(zip(kinds, with_experts, strict=True)):
+            yield kind, has_experts, len(list(run))
+
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen for everyone else
 
     def _usual(self) -> dict[str, Any]:
         """What the fields that may be None are derived to."""
         usual: dict[str, Any] = {"n_kv_heads": self.n_heads, "d_ff": 4 * self.d_model}
-        if self.d_model % self.n_heads == 0:
+        if isinstance(self.latent, LatentAttention):
+            usual["d_head"] = self.latent.d_nope + self.latent.d_rope
+        elif self.d_model % self.n_heads == 0:
             usual["d_head"] = self.d_model // self.n_heads
         elif self.d_head is None:
             raise ValueError(
                 f"n_heads={self.n_heads} does not divide d_model={self.d_model}; "
-                f"use one of {_nearest(divisors(self.d_model), self.n_heads)}, or set d_head"
+                f"use one of {nearest(divisors(self.d_model), self.n_heads)}, or set d_head"
             )
-        return usual | {"final_norm": self.norm_position == "pre", "norm_bias": self.norm == "layernorm"}
+        return usual | {
+            "final_norm": self.norm_position != "post",
+            "norm_bias": self.norm == "layernorm" and self.norm_gain,
+            "key_bias": self.qkv_bias,
+            "head": "none" if self.layout == "encoder" else "tokens",
+            "d_embedding": self.d_model,
+            "n_encoder_layers": self.n_layers,
+            "encoder_d_ff": self.d_ff or usual["d_ff"],
+        }
 
     def _check_heads(self) -> None:
         if self.n_heads % self.n_kv_heads:
             raise ValueError(
                 f"n_kv_heads={self.n_kv_heads} does not divide n_heads={self.n_heads}; "
-                f"use one of {_nearest(divisors(self.n_heads), self.n_kv_heads)}"
+                f"use one of {nearest(divisors(self.n_heads), self.n_kv_heads)}"
             )
-        if self.positions == "rope" and self.d_head % 2:
+        if self.positions == "rope" and self.latent is None and self.d_head % 2:
             raise ValueError(
                 f"d_head={self.d_head} is odd, and positions='rope' turns pairs of coordinates; "
                 "use an even d_head or other positions"
@@ -180,64 +284,45 @@ class TransformerConfig:
                 "norm_bias=True, but RMSNorm has no bias; use norm='layernorm' or drop norm_bias"
             )
 
-
-def divisors(number: int) -> list[int]:
-    """The positive divisors of a positive integer, in ascending order."""
-    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
-    return small + [number // n for n in reversed(small) if n * n != number]
-
-
-def as_count(name: str, value: object) -> int:
-    """A positive integer from any integer type (numpy's included), or an error that says why not."""
-    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
-        raise TypeError(f"{name}={value!r} is a truth value; give a positive integer")
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # refusing the rest is its job
-    except TypeError:
-        raise TypeError(
-            f"{name}={_short(value)} is {type(value).__name__}, not an integer; give a positive integer"
-        ) from None
-    if number < 1:
-        raise ValueError(f"{name}={_short(number)} is not positive; give an integer of at least 1")
-    if number > LARGEST_COUNT:
-        raise ValueError(f"{name} is larger than any model's; give an integer up to {LARGEST_COUNT:,}")
-    return number
-
-
-def _as_real(name: str, value: object, low: float, below: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={_short(value)} is {type(value).__name__}; give a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not low <= number < below:  # also false for nan
-        raise ValueError(f"{name}={number!r} is out of range; give a number from {low:g} to below {below:g}")
-    return number
-
-
-def _check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name}={_short(value)} is unknown; use one of {_list(map(repr, options))}")
-
-
-def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name}={_short(value)} is {type(value).__name__}; give True or False")
-
-
-def _short(value: object) -> str:
-    """A value as it stands in a message: cut where it is long."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return "an integer of many digits"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _list(options: Iterable[object]) -> str:
-    return ", ".join(map(str, options))
-
-
-def _nearest(options: list[int], value: int, most: int = 12) -> str:
-    """The options as text; where there are many, only those nearest to the value."""
-    return _list(sorted(sorted(options, key=lambda option: abs(option - value))[:most]))
+    def _check_layers(self) -> None:
+        for name, kinds in _SPECIALS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kinds):
+                wanted = " or ".join(kind.__name__ for kind in kinds)
+                raise TypeError(f"{name}={short(value)} is {type(value).__name__}; give None or {wanted}")
+        for name in ("layer_kinds", "beyond"):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
+                raise TypeError(f"{name}={short(value)} is no tuple of strings")
+        if self.n_layers > MOST_LAYERS:
+            raise ValueError(
+                f"n_layers={self.n_layers} is more than any model's; give at most {MOST_LAYERS:,}"
+            )
+        for kind in sorted(set(self.layer_kinds)):
+            check_choice("layer_kinds entry", kind, LAYER_KINDS)
+        if self.layer_kinds and len(self.layer_kinds) != self.n_layers:
+            told = f"layer_kinds has {len(self.layer_kinds)} entries for n_layers={self.n_layers}"
+            raise ValueError(f"{told}; give one a layer, or none")
+        if "sliding" in self.layer_kinds and not self.window:
+            raise ValueError("layer_kinds has sliding layers but window=0; give the window's length")
+        if ("linear" in self.layer_kinds) != (self.linear is not None):
+            raise ValueError(
+                "layer_kinds has linear layers exactly where linear describes them; give both or none"
+            )
+        chosen = None if self.experts is None else self.experts.layers
+        if chosen is not None and any(not 0 <= layer < self.n_layers for layer in chosen):
+            raise ValueError(
+                f"experts.layers={short(chosen)} leaves 0 to {self.n_layers - 1}; index blocks from 0"
+            )
+        if (self.positions == "relative") > bool(self.relative_buckets):
+            raise ValueError(
+                "positions='relative' with relative_buckets=0; give the height of the table of scores"
+            )
+        if self.shared_norm and not (self.parallel and self.norm_position == "pre"):
+            raise ValueError(
+                "shared_norm=True needs parallel=True and norm_position='pre'; only then do both sublayers read one input"
+            )
+        if self.latent is not None and self.d_head != self.latent.d_nope + self.latent.d_rope:
+            raise ValueError(
+                f"d_head={self.d_head} is not latent.d_nope + latent.d_rope; leave d_head to be derived"
+            )

@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass
 
 from tfbook.accounting.parameters import attention_parameters
-from tfbook.config import TransformerConfig, as_count
+from tfbook.config import TransformerConfig
+from tfbook.validation import as_count
 
 
 @dataclass(frozen=True)

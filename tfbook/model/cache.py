@@ -17,7 +17,8 @@ import operator
 import torch
 from torch import Tensor
 
-from tfbook.config import TransformerConfig, as_count
+from tfbook.config import TransformerConfig
+from tfbook.validation import as_count
 
 KeysValues = tuple[Tensor, Tensor]
 
