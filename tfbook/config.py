@@ -38,7 +38,7 @@ NORMS = ("layernorm", "rmsnorm")
 NORM_POSITIONS = ("pre", "post", "sandwich", "after")
 POSITIONS = ("none", "sinusoidal", "learned", "rope", "alibi", "relative")
 QK_NORMS = ("none", "head", "width")
-HEADS = ("none", "tokens", "pooler", "masked-tokens")
+HEADS = ("none", "tokens", "pooler", "masked-tokens", "text-labels", "token-labels")
 LAYER_KINDS = ("full", "sliding", "linear")
 MOST_LAYERS = 100_000
 
@@ -55,7 +55,7 @@ _COUNTS = (
     *("vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff", "max_length"),
     *("n_encoder_layers", "encoder_d_ff", "d_embedding"),
 )
-_COUNTS_OR_ZERO = ("window", "position_offset", "n_token_types", "relative_buckets")
+_COUNTS_OR_ZERO = ("window", "position_offset", "n_token_types", "relative_buckets", "n_labels")
 _FLAGS = (
     "final_norm",
     "qkv_bias",
@@ -110,7 +110,8 @@ class TransformerConfig:
     says that sinusoids are kept among the weights; `relative_buckets` is the height of a table of
     scores by distance, one a stack or `relative_in_every_layer`. `d_embedding` is the width of the
     token vectors where a map (with `embedding_map_bias`) brings them to d. `head` is what stands on
-    top: "tokens", "masked-tokens" (with a dense layer), "pooler" or "none". `shared_layers`: all
+    top: "tokens", "masked-tokens" (with a dense layer), "pooler", "text-labels" (a pooler and `n_labels`
+    scores), "token-labels" or "none". `shared_layers`: all
     blocks use the same weights. `encoder_d_ff` and `n_encoder_layers` are the encoder's, where they differ.
     `beyond` lists settings that cost nothing and are not described.
 
@@ -153,6 +154,7 @@ class TransformerConfig:
     linear: DeltaNet | ShortConvolution | None = None
     audio: AudioSource | None = None
     head: str = None  # type: ignore[assignment]
+    n_labels: int = 0
     key_bias: bool = None  # type: ignore[assignment]
     norm_gain: bool = True
     qk_norm: str = "none"
@@ -285,6 +287,8 @@ class TransformerConfig:
             )
 
     def _check_layers(self) -> None:
+        if self.n_layers > MOST_LAYERS:
+            raise ValueError(f"n_layers={self.n_layers} is more than any model's; give up to {MOST_LAYERS:,}")
         for name, kinds in _SPECIALS.items():
             value = getattr(self, name)
             if value is not None and not isinstance(value, kinds):
@@ -294,35 +298,45 @@ class TransformerConfig:
             value = getattr(self, name)
             if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
                 raise TypeError(f"{name}={short(value)} is no tuple of strings")
-        if self.n_layers > MOST_LAYERS:
-            raise ValueError(
-                f"n_layers={self.n_layers} is more than any model's; give at most {MOST_LAYERS:,}"
-            )
         for kind in sorted(set(self.layer_kinds)):
             check_choice("layer_kinds entry", kind, LAYER_KINDS)
-        if self.layer_kinds and len(self.layer_kinds) != self.n_layers:
-            told = f"layer_kinds has {len(self.layer_kinds)} entries for n_layers={self.n_layers}"
-            raise ValueError(f"{told}; give one a layer, or none")
-        if "sliding" in self.layer_kinds and not self.window:
-            raise ValueError("layer_kinds has sliding layers but window=0; give the window's length")
-        if ("linear" in self.layer_kinds) != (self.linear is not None):
-            raise ValueError(
-                "layer_kinds has linear layers exactly where linear describes them; give both or none"
-            )
+        for wrong, told in self._contradictions():
+            if wrong:
+                raise ValueError(told)
+
+    def _contradictions(self) -> Iterator[tuple[bool, str]]:
+        """(whether it holds, what to say) of each pair of fields that cannot both be so."""
+        kinds, layers, latent = self.layer_kinds, self.n_layers, self.latent
         chosen = None if self.experts is None else self.experts.layers
-        if chosen is not None and any(not 0 <= layer < self.n_layers for layer in chosen):
-            raise ValueError(
-                f"experts.layers={short(chosen)} leaves 0 to {self.n_layers - 1}; index blocks from 0"
-            )
-        if (self.positions == "relative") > bool(self.relative_buckets):
-            raise ValueError(
-                "positions='relative' with relative_buckets=0; give the height of the table of scores"
-            )
-        if self.shared_norm and not (self.parallel and self.norm_position == "pre"):
-            raise ValueError(
-                "shared_norm=True needs parallel=True and norm_position='pre'; only then do both sublayers read one input"
-            )
-        if self.latent is not None and self.d_head != self.latent.d_nope + self.latent.d_rope:
-            raise ValueError(
-                f"d_head={self.d_head} is not latent.d_nope + latent.d_rope; leave d_head to be derived"
-            )
+        yield (
+            bool(kinds) and len(kinds) != layers,
+            f"layer_kinds has {len(kinds)} entries for n_layers={layers}; give one a layer, or none",
+        )
+        yield (
+            "sliding" in kinds and not self.window,
+            "layer_kinds has sliding layers but window=0; give the window's length",
+        )
+        yield (
+            ("linear" in kinds) != (self.linear is not None),
+            "layer_kinds has linear layers exactly where linear describes them; give both or none",
+        )
+        yield (
+            chosen is not None and any(not 0 <= layer < layers for layer in chosen),
+            f"experts.layers={short(chosen)} leaves 0 to {layers - 1}; index blocks from 0",
+        )
+        yield (
+            self.head.endswith("labels") and not self.n_labels,
+            f"head={self.head!r} with n_labels=0; say how many labels there are",
+        )
+        yield (
+            self.positions == "relative" and not self.relative_buckets,
+            "positions='relative' with relative_buckets=0; give the height of the table of scores",
+        )
+        yield (
+            self.shared_norm and not (self.parallel and self.norm_position == "pre"),
+            "shared_norm=True needs parallel=True and norm_position='pre'; only then is there one input",
+        )
+        yield (
+            latent is not None and self.d_head != latent.d_nope + latent.d_rope,
+            f"d_head={self.d_head} is not latent.d_nope + latent.d_rope; leave d_head to be derived",
+        )

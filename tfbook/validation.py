@@ -32,6 +32,7 @@ def as_count(name: str, value: object) -> int:
 
 
 def as_real(name: str, value: object, low: float, below: float) -> float:
+    """A number in a range, or an error that says why not."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={short(value)} is {type(value).__name__}; give a number")
     try:
@@ -44,11 +45,13 @@ def as_real(name: str, value: object, low: float, below: float) -> float:
 
 
 def check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
+    """Raise ValueError, listing the options, unless the value is one of them."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}={short(value)} is unknown; use one of {listed(map(repr, options))}")
 
 
 def check_flag(name: str, value: object) -> None:
+    """Raise TypeError unless the value is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}={short(value)} is {type(value).__name__}; give True or False")
 
@@ -62,6 +65,7 @@ def short(value: object) -> str:
 
 
 def listed(options: Iterable[object]) -> str:
+    """Options as a message lists them."""
     return ", ".join(map(str, options))
 
 

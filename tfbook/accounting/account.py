@@ -5,7 +5,8 @@ Parameters, bytes and FLOPs are all told in this form, so that they print alike.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
+
+from tfbook.accounting.tables import html_table, markdown_table, text_table
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Account:
 
     `times` says how often the part occurs, each time anew; `used` how many of those one token
     uses, where that is another number (two of eight experts). `multiplied` is how many numbers
-    a matrix product takes from the item: a table that is only looked up has none, a tied output
+    a matrix product takes from the item: a `table` that is only looked up has none, a tied output
     layer has them all though it owns nothing. `formula` is how the number comes about, in the
     book's symbols; `note` is a remark for the reader; `unit` is what is counted.
     """
@@ -26,6 +27,7 @@ class Account:
     times: int = 1
     used: int | None = None
     multiplied: int = 0
+    table: bool = False
     note: str = ""
     unit: str = "parameters"
 
@@ -45,6 +47,13 @@ class Account:
         """The weights that one token's pass multiplies in matrix products; each costs it 2 FLOPs."""
         used = self.times if self.used is None else self.used
         return used * (self.multiplied + sum(part.matmul for part in self.parts))
+
+    @property
+    def bytes(self) -> int:
+        """The total of an account of bytes. Raises AttributeError for one of another unit."""
+        if self.unit != "bytes":
+            raise AttributeError(f"this account is of {self.unit}, not of bytes; use total")
+        return self.total
 
     def items(self) -> list[tuple[str, int]]:
         """The single items as (path, number), over all occurrences; they sum to `total`."""
@@ -84,36 +93,28 @@ class Account:
         return self.name + (f" (x {self.times})" if self.times > 1 else "")
 
     def __str__(self) -> str:
-        rows = [("  " * depth + part.label, count, part.remark) for depth, count, part in self.rows()]
-        label_width = max(len(label) for label, _, _ in rows)
-        count_width = len(f"{self.total:,}")
-        return "\n".join(
-            f"{label:<{label_width}}  {count:>{count_width},}  {self._share(count):>8}  {remark}".rstrip()
-            for label, count, remark in rows
-        )
+        return text_table(("", "", "", ""), self._told("  "), numeric=(1, 2))
 
     def to_markdown(self) -> str:
         """The same as a Markdown table."""
-        lines = [f"| part | {self.unit} | share | formula |", "| :-- | --: | --: | :-- |"]
-        for depth, count, part in self.rows():
-            label = "&emsp;" * depth + part.label.replace("_", r"\_")
-            formula = f"`{part.remark}`" if part.remark else ""
-            lines.append(f"| {label} | {count:,} | {self._share(count)} | {formula} |")
-        return "\n".join(lines)
+        return markdown_table(self._heads, self._told("\u2003"), numeric=(1, 2))
 
     def to_html(self) -> str:
         """The same as an HTML table. Parts are indented by their depth."""
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left;padding-left:{depth + 0.4:.1f}em">'
-            f'{escape(part.label)}</th><td class="tfb-number">{count:,}</td>'
-            f'<td class="tfb-number">{self._share(count)}</td><td>{escape(part.remark)}</td></tr>'
-            for depth, count, part in self.rows()
-        )
-        heads = "".join(f'<th scope="col">{name}</th>' for name in ("part", self.unit, "share", "formula"))
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(f"{self.name}: {self.unit}", self._heads, self._told("\u2003"), numeric=(1, 2))
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        return ("part", self.unit, "share", "formula")
+
+    def _told(self, indent: str) -> list[tuple[str, ...]]:
+        return [
+            (indent * depth + part.label, f"{count:,}", self._share(count), part.remark)
+            for depth, count, part in self.rows()
+        ]
 
     def _share(self, count: int) -> str:
         return f"{count / max(self.total, 1):.3%}"

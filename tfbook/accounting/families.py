@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfbook.accounting import layer_features as layers
-from tfbook.accounting.layer_features import Feature
+from tfbook.accounting.layer_features import Feature, Fields
+from tfbook.accounting.reading import ConfigReader
 from tfbook.special_layers import AudioSource
+from tfbook.validation import short
 
 Default = tuple[str, Any]
 
@@ -121,22 +123,22 @@ _DEEPSEEK = _LLAMA.but(
 )
 
 
-def _cohere_norms(read: layers.ConfigReader) -> layers.Fields:
+def _cohere_norms(read: ConfigReader) -> Fields:
     return {"qk_norm": "width" if read.flag("use_qk_norm", False) else "none"}
 
 
-def _glm_norms(read: layers.ConfigReader) -> layers.Fields:
+def _glm_norms(read: ConfigReader) -> Fields:
     return {"qk_norm": "head" if read.flag("use_qk_norm", False) else "none"}
 
 
-def _exaone_layers(read: layers.ConfigReader) -> layers.Fields:
+def _exaone_layers(read: ConfigReader) -> Fields:
     if read.count("sliding_window", None) is None:
         read.get("sliding_window_pattern", None)
         return layers.by_layer(lambda count: None)(read)
     pattern = read.get("sliding_window_pattern", 4)
     if isinstance(pattern, str):  # "LLLG": local, local, local, global
         if not pattern or set(pattern) - {"L", "G"}:
-            raise ValueError(f"sliding_window_pattern={layers.short(pattern)} is not understood; use L and G")
+            raise ValueError(f"sliding_window_pattern={short(pattern)} is not understood; use L and G")
         names = {"L": "sliding_attention", "G": "full_attention"}
         return layers.by_layer(lambda count: [names[pattern[i % len(pattern)]] for i in range(count)])(read)
     return layers.every("sliding_window_pattern", 4)(read)
@@ -187,23 +189,23 @@ _PHI = _NEOX.but(
 )
 
 
-def _phi_norms(read: layers.ConfigReader) -> layers.Fields:
+def _phi_norms(read: ConfigReader) -> Fields:
     return {"qk_norm": "head" if read.flag("qk_layernorm", False) else "none"}
 
 
-def _stablelm_block(read: layers.ConfigReader) -> layers.Fields:
+def _stablelm_block(read: ConfigReader) -> Fields:
     parallel = read.flag("use_parallel_residual", False)
     qk_norm = "width" if read.flag("qk_layernorm", False) else "none"
     return {"parallel": parallel, "shared_norm": parallel, "qk_norm": qk_norm}
 
 
-def _bigcode_heads(read: layers.ConfigReader) -> layers.Fields:
+def _bigcode_heads(read: ConfigReader) -> Fields:
     heads = 1 if read.flag("multi_query", True) else read.count("n_head|num_attention_heads")
     read.only("num_key_value_heads", (heads,))
     return {"n_kv_heads": heads}
 
 
-def _falcon_block(read: layers.ConfigReader) -> layers.Fields:
+def _falcon_block(read: ConfigReader) -> Fields:
     """Falcon's three generations: 40B and 11B ("new"), 7B (one key/value head), RW (ALiBi, sequential)."""
     heads = read.count("num_attention_heads|n_head")
     new, alibi = read.flag("new_decoder_architecture", False), read.flag("alibi", False)
@@ -220,7 +222,7 @@ def _falcon_block(read: layers.ConfigReader) -> layers.Fields:
     return {"parallel": parallel, "shared_norm": shared, "n_kv_heads": kv, "positions": positions}
 
 
-def _mpt_attention(read: layers.ConfigReader) -> layers.Fields:
+def _mpt_attention(read: ConfigReader) -> Fields:
     inner, heads = read.inner("attn_config"), read.count("n_heads")
     inner.only("alibi", (True,))
     inner.only("qk_ln", (False,))
@@ -230,7 +232,7 @@ def _mpt_attention(read: layers.ConfigReader) -> layers.Fields:
     return {"d_ff": read.count("expansion_ratio", 4) * read.count("d_model")}
 
 
-def _opt_block(read: layers.ConfigReader) -> layers.Fields:
+def _opt_block(read: ConfigReader) -> Fields:
     before = read.flag("do_layer_norm_before", True)
     removed = read.flag("_remove_final_layer_norm", False)
     final = before and not removed
@@ -260,7 +262,7 @@ _BERT = Family(
 )
 
 
-def _padded_positions(read: layers.ConfigReader) -> layers.Fields:
+def _padded_positions(read: ConfigReader) -> Fields:
     """The table's first rows belong to the padding token and what is before it."""
     before = read.count_or_zero("pad_token_id", 1) + 1
     rows = read.count("max_position_embeddings")
@@ -299,12 +301,12 @@ _BART = Family(
         "position_offset": 2,
         "embedding_norm": True,
     },
-    only={"is_decoder": (False,)},
+    only={"is_decoder": (False,), "add_bias_logits": (False,), "add_final_layer_norm": (False,)},
     activation=("activation_function", "gelu"),
     gated=False,
     tied=True,
 )
-_MBART = _BART.but(fixed={"norm_position": "pre"})
+_MBART = _BART.but(fixed={"norm_position": "pre"}, only={"add_final_layer_norm": (True,)})
 _MARIAN = _BART.but(
     fixed={"positions": "sinusoidal", "stored_positions": True, "position_offset": 0, "embedding_norm": False}
 )
@@ -329,8 +331,9 @@ _T5 = Family(
 )
 
 
-def _bart_heads(read: layers.ConfigReader) -> layers.Fields:
+def _bart_heads(read: ConfigReader) -> Fields:
     width = read.count("d_model")
+    read.only("num_hidden_layers", (read.count("encoder_layers"),))
     for side in ("encoder", "decoder"):  # the two stacks may cut the same width differently
         heads = read.count(f"{side}_attention_heads")
         if width % heads:
@@ -338,7 +341,7 @@ def _bart_heads(read: layers.ConfigReader) -> layers.Fields:
     return {}
 
 
-def _t5_stacks(read: layers.ConfigReader) -> layers.Fields:
+def _t5_stacks(read: ConfigReader) -> Fields:
     told = read.get("feed_forward_proj", "relu")
     known = {
         "relu": "relu",
@@ -349,16 +352,14 @@ def _t5_stacks(read: layers.ConfigReader) -> layers.Fields:
         "gated-relu": "reglu",
     }
     if not isinstance(told, str) or told not in known:
-        raise ValueError(
-            f"feed_forward_proj={layers.short(told)} is not supported; use one of {', '.join(known)}"
-        )
+        raise ValueError(f"feed_forward_proj={short(told)} is not supported; use one of {', '.join(known)}")
     read.only("is_gated_act", (told.startswith("gated"),))
     read.get("dense_act_fn", None)
     both = read.count("num_layers|num_hidden_layers")
     return {"activation": known[told], "n_layers": read.count("num_decoder_layers", both)}
 
 
-def _whisper(read: layers.ConfigReader) -> layers.Fields:
+def _whisper(read: ConfigReader) -> Fields:
     audio = AudioSource(mel_bins=read.count("num_mel_bins"), length=read.count("max_source_positions"))
     return {"audio": audio} | _bart_heads(read)
 
@@ -413,7 +414,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "cohere": _COHERE.but(features=(_cohere_norms,)),
     "cohere2": _COHERE.but(
-        only={"use_qk_norm": (False,)}, features=(layers.every("sliding_window_pattern", 4),)
+        only={
+            **dict.fromkeys(("use_embedding_sharing", "use_gated_activation", "use_parallel_block"), (True,)),
+            "order_of_interleaved_layers": ("local_attn_first",),
+            "position_embedding_type": ("rope_gptj",),
+        },
+        features=(layers.every("sliding_window_pattern|_sliding_window_pattern|layer_switch", 4),),
     ),
     "granite": _LLAMA_3,
     "granitemoe": _OLMO.but(features=(layers.experts_everywhere(),)),
@@ -468,7 +474,11 @@ FAMILIES: dict[str, Family] = {
         gated=False,
     ),
     "lfm2": _LLAMA.but(
-        sizes={**_GROUPED, "d_ff": "intermediate_size|block_ff_dim"},
+        sizes={
+            **_GROUPED,
+            "n_heads": "num_attention_heads|num_heads",
+            "d_ff": "intermediate_size|block_ff_dim",
+        },
         optional={"norm_eps": ("norm_eps|block_norm_eps", 1e-5)},
         fixed={"qk_norm": "head"},
         features=(layers.short_convolution,),
@@ -595,7 +605,7 @@ FAMILIES: dict[str, Family] = {
             "n_token_types": "",
             **{"d_model": "dim", "n_layers": "n_layers", "n_heads": "n_heads", "d_ff": "hidden_dim"},
         },
-        only={"sinusoidal_pos_embds": (False,)},
+        only={"sinusoidal_pos_embds": (False,), "tie_weights_": (True,)},
         activation=("activation", "gelu"),
         bare="none",
     ),
@@ -605,7 +615,9 @@ FAMILIES: dict[str, Family] = {
     "umt5": _T5.but(features=(_t5_stacks,), fixed={"relative_in_every_layer": True}, tied=None),
     "bart": _BART.but(features=(_bart_heads,)),
     "mbart": _MBART.but(features=(_bart_heads,)),
-    "pegasus": _MARIAN.but(fixed={"norm_position": "pre"}, features=(_bart_heads,)),
+    "pegasus": _MARIAN.but(
+        fixed={"norm_position": "pre"}, only={"add_final_layer_norm": (True,)}, features=(_bart_heads,)
+    ),
     "marian": _MARIAN.but(only={"share_encoder_decoder_embeddings": (True,)}, features=(_bart_heads,)),
     "m2m_100": _BART.but(
         fixed={

@@ -94,8 +94,9 @@ def _read(fields: Mapping[str, Any]) -> TransformerConfig:
     if "activation" not in ours:
         ours["activation"] = _activation(read, family)
     ours["head"] = _head(read, family)
-    if ours["head"] == "masked-tokens":
-        ours["head_bias"] = True
+    ours["head_bias"] = ours.get("head_bias", ours["head"] == "masked-tokens")
+    if ours["head"].endswith("labels"):
+        ours["n_labels"] = _labels(read)
     ours["tie_embeddings"] = _tied(read, family)
     ours["beyond"] = _beyond(read, family, ours)
     read.only("is_encoder_decoder", (ours.get("layout") == "encoder-decoder",))
@@ -149,6 +150,12 @@ _ENDINGS = {
     "tokens": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel", "ForSeq2SeqLM"),
     "none": ("ForMaskedLM",),
 }
+# Heads that tell texts or tokens apart, of encoders.
+_LABELLED = {
+    "ForSequenceClassification": "text-labels",
+    "ForTokenClassification": "token-labels",
+    "ForQuestionAnswering": "token-labels",
+}
 
 
 def _head(read: ConfigReader, family: Family) -> str:
@@ -158,10 +165,22 @@ def _head(read: ConfigReader, family: Family) -> str:
     if isinstance(told, list) and len(told) == 1 and isinstance(told[0], str):
         if told[0].endswith(_ENDINGS[family.head]):
             return "masked-tokens" if family.head == "none" else family.head
+        labelled = [kind for ending, kind in _LABELLED.items() if told[0].endswith(ending)]
+        if labelled and family.head == "none":
+            return labelled[0]
         if told[0].endswith("Model") and not told[0].endswith(("LMHeadModel", "EncoderModel", "MTModel")):
             return family.bare
-    known = listed((*_ENDINGS[family.head], "Model"))
+    known = listed((*_ENDINGS[family.head], *(_LABELLED if family.head == "none" else ()), "Model"))
     raise ValueError(f"architectures={short(told)} is not supported; use one whose name ends in {known}")
+
+
+def _labels(read: ConfigReader) -> int:
+    """How many labels there are: two, unless the file lists or counts them."""
+    named = read.inner("id2label").fields
+    told: int = read.count("num_labels|_num_labels", len(named) or 2)
+    if named and len(named) != told:
+        raise ValueError(f"num_labels={told} but id2label names {len(named)}; make them agree")
+    return told
 
 
 def _tied(read: ConfigReader, family: Family) -> bool:
@@ -192,6 +211,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "partial_rotary_factor": (1.0,),
     "query_pre_attn_scalar": (),
     "residual_multiplier": (1.0,),
+    "rope_percent": (1.0,),
     "rotary_dim": (),
     "rotary_pct": (1.0,),
     "scale_attn_by_inverse_layer_idx": (False,),
@@ -241,7 +261,7 @@ _NOTHING_WHEN_OFF = (
         "use_mrope",
         "use_qk_norm",
     ),
-    *("query_key_layer_norm", "tie_encoder_decoder", "use_sliding_window"),
+    *("for_llm_compressor", "query_key_layer_norm", "tie_encoder_decoder", "use_sliding_window"),
 )
 
 
@@ -264,11 +284,11 @@ def _refuse_the_unknown(read: ConfigReader, kind: str) -> None:
 COSTS_NOTHING = frozenset(
     """
     _attn_implementation _attn_implementation_autoset _commit_hash _name_or_path _num_labels
-    activation_dropout adapt_dtype alibi_bias_max apply_spec_augment architectures attention_dropout
-    attention_probs_dropout_prob attention_softmax_in_fp32 attn_impl attn_pdrop auto_map aux_loss_alpha
-    bad_words_ids begin_suppress_tokens bias_dropout_fusion block_dim block_mlp_init_scale
-    block_out_init_scale block_use_swiglu block_use_xavier_init boi_token_id bos_token_id
-    cache_implementation chunk_size_feed_forward classif_dropout classifier_activation
+    _sliding_window activation_dropout adapt_dtype alibi_bias_max apply_spec_augment architectures
+    attention_dropout attention_probs_dropout_prob attention_softmax_in_fp32 attn_impl attn_pdrop
+    auto_map aux_loss_alpha bad_words_ids begin_suppress_tokens bias_dropout_fusion block_dim
+    block_mlp_init_scale block_out_init_scale block_use_swiglu block_use_xavier_init boi_token_id
+    bos_token_id cache_implementation chunk_size_feed_forward classif_dropout classifier_activation
     classifier_dropout classifier_dropout_prob classifier_proj_size conv_dim conv_dim_out
     conv_use_xavier_init cross_attention_hidden_size custom_pipelines decoder_layerdrop
     decoder_start_token_id decoder_vocab_size default_theta directionality diversity_penalty do_sample
@@ -295,13 +315,13 @@ COSTS_NOTHING = frozenset(
     resid_dropout resid_pdrop residual_dropout return_dict return_dict_in_generate rope_interleave
     rope_interleaved rope_local_base_freq rope_parameters rope_scaling rope_theta rotary
     routed_scaling_factor router_aux_loss_coef router_bias_update_speed router_jitter_noise save_step
-    scale_attention_softmax_in_fp32 scale_decoder_outputs scoring_func sep_token_id seq_aux
-    seq_classif_dropout skip_bias_add skip_bias_add_qkv sliding_window_size slow_but_exact
+    scalable_attention scale_attention_softmax_in_fp32 scale_decoder_outputs scoring_func sep_token_id
+    seq_aux seq_classif_dropout skip_bias_add skip_bias_add_qkv sliding_window_size slow_but_exact
     static_position_embeddings summary_activation summary_first_dropout summary_last_dropout
     summary_proj_to_labels summary_type summary_use_proj suppress_tokens task_specific_params
     temperature tf_legacy_loss tokenizer_class tokenizer_name top_k top_p topk_group topk_method
     torch_dtype torchscript transformers.js_config transformers_version typical_p unk_index unk_token_id
-    unsloth_fixed unsloth_version use_bfloat16 use_cache use_pos_enc validate_runner_input verbose
-    vocab_pad_size
-    """.split()
+    unsloth_fixed unsloth_version use_bfloat16 use_cache use_parallel_embedding use_pos_enc
+    validate_runner_input verbose vocab_pad_size
+    """.split()  # noqa: SIM905 - as a list it would be 190 lines
 )

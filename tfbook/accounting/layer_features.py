@@ -129,8 +129,8 @@ def gpt_neo_layers(read: ConfigReader) -> Fields:
     count = n_layers(read, "num_layers|num_hidden_layers")
     if len(listed) != count:
         raise ValueError(f"attention_types describes {len(listed)} layers of {count}; give one entry a layer")
-    kinds = tuple("full" if kind == "global" else "sliding" for kind in listed)
-    return {"layer_kinds": kinds, "window": read.count("window_size") if "sliding" in kinds else 0}
+    described = tuple("full" if kind == "global" else "sliding" for kind in listed)
+    return {"layer_kinds": described, "window": read.count("window_size") if "sliding" in described else 0}
 
 
 def experts_everywhere(count: str = "num_local_experts", **described: Any) -> Feature:

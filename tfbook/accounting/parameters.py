@@ -90,16 +90,18 @@ def _embedding(config: TransformerConfig) -> Account:
             _matrix("convolution_1", 3 * mel, d, "3 mel_bins d"),
             _matrix("convolution_2", 3 * d, d, "3 d d"),
             Account("convolution_biases", 2 * d, "2 d"),
-            Account("source_positions", config.audio.length * d, "source_length d"),
+            Account("source_positions", config.audio.length * d, "source_length d", table=True),
         ]
-    tokens = Account("tokens", config.vocab_size * narrow, "V d_embedding" if mapped else "V d")
-    parts.append(tokens)
+    formula = "V d_embedding" if mapped else "V d"
+    parts.append(Account("tokens", config.vocab_size * narrow, formula, table=True))
     if config.positions == "learned" or config.stored_positions:
         rows = config.max_length + config.position_offset
         formula = f"(max_length + {config.position_offset}) d" if config.position_offset else "max_length d"
-        parts.append(Account("positions", rows * width, formula, times=stacks))
+        parts.append(Account("positions", rows * width, formula, times=stacks, table=True))
     if config.n_token_types:
-        parts.append(Account("token_types", config.n_token_types * width, f"n_token_types {symbol}"))
+        parts.append(
+            Account("token_types", config.n_token_types * width, f"n_token_types {symbol}", table=True)
+        )
     if config.embedding_norm:
         parts.append(Account("norm", parts=_norm_weights(config, width, symbol), times=stacks))
     if mapped:
@@ -266,8 +268,12 @@ def _linear(config: TransformerConfig) -> Account:
 
 def _head(config: TransformerConfig) -> Account:
     d, narrow, vocab = config.d_model, config.d_embedding, config.vocab_size
-    if config.head == "pooler":
-        return Account("head", parts=(_matrix("pooler", d, d, "d d"), Account("pooler_bias", d, "d")))
+    pooler = [_matrix("pooler", d, d, "d d"), Account("pooler_bias", d, "d")]
+    scores = config.n_labels
+    labels = [_matrix("labels", d, scores, "d n_labels"), Account("labels_bias", scores, "n_labels")]
+    if config.head not in ("tokens", "masked-tokens"):
+        kinds = {"pooler": pooler, "text-labels": [*pooler, *labels], "token-labels": labels}
+        return Account("head", parts=tuple(kinds[config.head]))
     parts = []
     if config.head == "masked-tokens":
         symbol = "d" if narrow == d else "d_embedding"

@@ -14,7 +14,7 @@ UNITS = {
     **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
 }
 _SPELLINGS = {unit.lower(): size for unit, size in UNITS.items()} | {"": 1, "byte": 1, "bytes": 1}
-_NUMBER = re.compile(r"(\d{1,3}(?:[,_]\d{3})+|\d+)(\.\d+)?(?:e\+?(\d{1,2}))?", re.IGNORECASE)
+_NUMBER = re.compile(r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e([+-]?[0-9]{1,2}))?", re.IGNORECASE)
 _LONGEST = 40  # characters: longer than any size that a person means
 
 # How many bits a number of each type takes. What a quantised type keeps beside (scales) is counted apart.
@@ -30,9 +30,9 @@ DTYPE_BITS = {
 def parse_bytes(text: str | int) -> int:
     """A size in whole bytes from "0.75 GiB", "768 MiB", "805,306,368 bytes", "8e8" or a number.
 
-    kB, MB, GB ... are powers of 1000, KiB, MiB, GiB ... of 1024; a bare number is bytes. Upper and
-    lower case are the same. Raises ValueError for anything else, for bits ("Gb" is read as GB), a
-    bare letter ("8 G" does not say which), a negative size, or one that is no whole number of bytes.
+    kB, MB, GB ... are powers of 1000, KiB, MiB, GiB ... of 1024; a bare number is bytes. A unit may
+    be all upper or all lower case. A fraction of a unit is rounded to the nearest byte. Raises
+    ValueError for anything else, among it "8 G" (which unit?), "8 Gb" (bits?), and half a byte.
     """
     if isinstance(text, int) and not isinstance(text, bool):
         if text < 0:
@@ -43,16 +43,22 @@ def parse_bytes(text: str | int) -> int:
     said = text.strip()
     found = _NUMBER.match(said) if len(said) <= _LONGEST else None
     unit = said[found.end() :].strip() if found else ""
-    if found is None or unit.lower() not in _SPELLINGS:
+    known = unit in UNITS or unit in (unit.lower(), unit.upper())
+    if found is None or unit.lower() not in _SPELLINGS or not known:
         if found and unit.lower() in tuple("kmgtp"):
-            raise ValueError(f"{short(text)} does not say which unit; write {unit.upper()}B (10^3) or {unit.upper()}iB (2^10)")
-        raise ValueError(f"{short(text)} is no size; write a number and one of {listed(UNITS)}, such as 0.75 GiB")
+            letter = unit.upper()
+            raise ValueError(f"{short(text)} does not say which unit; write {letter}B or {letter}iB")
+        if found and unit.lower() in _SPELLINGS:
+            raise ValueError(f"{short(text)} may mean bits; write {unit[:-1]}B for bytes")
+        raise ValueError(
+            f"{short(text)} is no size; write a number and one of {listed(UNITS)}, such as 0.75 GiB"
+        )
     whole, decimals, exponent = found.groups()
-    number = Fraction(re.sub("[,_]", "", whole) + (decimals or "")) * 10 ** int(exponent or 0)
-    size = number * _SPELLINGS[unit.lower()]
-    if size.denominator != 1:
-        raise ValueError(f"{short(text)} is no whole number of bytes ({float(size):g}); give more or fewer digits")
-    return size.numerator
+    number = Fraction(re.sub("[,_]", "", whole) + (decimals or "")) * Fraction(10) ** int(exponent or 0)
+    size: Fraction = number * _SPELLINGS[unit.lower()]
+    if size.denominator != 1 and not unit.lower().strip("bytes"):
+        raise ValueError(f"{short(text)} is a fraction of a byte; give whole bytes, or a unit such as GiB")
+    return round(size)
 
 
 def format_bytes(size: int, system: str = "both") -> str:
