@@ -202,8 +202,9 @@ def test_minilm_agrees_with_transformers_and_ranks_a_paraphrase_first() -> None:
 @pytest.mark.parametrize(
     ("kind", "change", "told"),
     [
-        ("llama", {"hidden_act": "gelu"}, "hidden_act='gelu' is not supported; only 'silu' is"),
-        ("llama", {"quantization_config": {"bits": 8}}, "quantization_config="),
+        ("llama", {"hidden_act": "xielu"}, "hidden_act='xielu' is not supported; use one of relu"),
+        ("llama", {"quantization_config": {"bits": 8}}, "quantization_config is not supported"),
+        ("llama", {"frobnicate": 3}, "'frobnicate': not known for model_type='llama'"),
         ("llama", {"tie_word_embeddings": "false"}, "tie_word_embeddings='false'"),
         ("llama", {"rope_parameters": [1]}, r"rope_parameters=\[1\] is no object"),
         (
@@ -247,9 +248,9 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
         assemble(fields, state | {"model.embed_tokens.weight": torch.zeros(36, 24)})
     with pytest.raises(ValueError, match="model_type='rwkv' is not supported; use one of llama"):
         assemble({"model_type": "rwkv"}, {})
-    with pytest.raises(ValueError, match=r"config\.json has no hidden_size"):
+    with pytest.raises(ValueError, match=r"hidden_size is missing"):
         assemble(fields | {"hidden_size": None}, state)
-    with pytest.raises(ValueError, match="rope_type='yarn' is not supported"):
+    with pytest.raises(ValueError, match=r"'rope_type': 'yarn'.* is not supported"):
         assemble(fields | {"rope_parameters": {"rope_type": "yarn"}}, state)
     with pytest.raises(FileNotFoundError, match=r"neither a folder with config\.json"):
         load_pretrained(tmp_path)

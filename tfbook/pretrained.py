@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfbook.accounting.huggingface import read_huggingface_config
 from tfbook.config import TransformerConfig
 from tfbook.model import Decoder, Encoder, EncoderDecoder, build
 from tfbook.weights import (
@@ -80,9 +81,7 @@ def assemble(
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise ValueError(f"model_type={kind!r} is not supported; use one of {', '.join(ARCHITECTURES)}")
-    architecture = ARCHITECTURES[kind]
-    _refuse_what_changes_the_function(fields)
-    config = architecture.config(fields)
+    architecture, config = ARCHITECTURES[kind], built_config(fields)
     with torch.device("meta"):  # shapes without memory: nothing is built until all of it fits
         model = build(config)
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
@@ -98,14 +97,33 @@ def assemble(
     return model.requires_grad_(False).eval()
 
 
+def built_config(fields: dict[str, Any]) -> TransformerConfig:
+    """The description that our classes build from a config.json, or ValueError for what they leave out.
+
+    A sliding window changes nothing up to its length, where the model then ends. The heads of
+    encoders are dropped, and token types too: see `_bert_positions`.
+    """
+    if fields.get("quantization_config") is not None:
+        raise ValueError("quantization_config is not supported; give weights in 16 or 32 bits")
+    config = read_huggingface_config(fields)
+    if config.beyond:
+        raise ValueError(f"{config.beyond[0]} is not supported: it changes what the model computes")
+    if config.layout == "encoder":
+        config = config.replace(head="none", n_labels=0, head_bias=False, n_token_types=0)
+    else:
+        config = config.replace(head="tokens")
+    if config.window:
+        config = config.replace(window=0, layer_kinds=(), max_length=min(config.max_length, config.window))
+    return config
+
+
 @dataclass(frozen=True)
 class Architecture:
-    """How a family's configuration and tensors become ours.
+    """How a family's tensors become ours.
 
     `names` maps ours to theirs, with {i} for the block; a value may be a function of the state.
     """
 
-    config: Callable[[dict[str, Any]], TransformerConfig]
     names: Mapping[str, str | Callable[[State, str], Tensor]]
     prefixes: tuple[str, ...] = ("",)
 
@@ -158,124 +176,8 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:5])}{' and more' * (len(names) > 5)}"
 
 
-# What must stand in config.json where it stands at all: any other value is another function.
-_ONLY = {
-    "quantization_config": (None,),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
-    "add_cross_attention": (False,),
-    "is_decoder": (False,),
-    "position_embedding_type": ("absolute",),
-    "tie_word_embeddings": (True, False),
-}
-
-
-def _refuse_what_changes_the_function(fields: dict[str, Any]) -> None:
-    """Raise ValueError for a setting that our classes would silently leave out."""
-    allowed = dict(_ONLY)
-    if fields["model_type"] in ("llama", "mistral", "qwen2"):
-        allowed["hidden_act"] = ("silu",)
-    for name, values in allowed.items():
-        if name in fields and fields[name] not in values:
-            only = " or ".join(map(repr, values))
-            raise ValueError(f"{name}={fields[name]!r} is not supported; only {only} is")
-
-
 def _by_name(theirs: str) -> Callable[[State, str], Tensor]:
     return lambda state, layer: state[theirs.format(i=layer)]
-
-
-def _llama_config(fields: dict[str, Any]) -> TransformerConfig:
-    heads = _field(fields, "num_attention_heads")
-    qwen = fields["model_type"] == "qwen2"
-    return TransformerConfig(
-        vocab_size=_field(fields, "vocab_size"),
-        d_model=_field(fields, "hidden_size"),
-        n_layers=_field(fields, "num_hidden_layers"),
-        n_heads=heads,
-        n_kv_heads=fields.get("num_key_value_heads") or heads,
-        **({"d_head": fields["head_dim"]} if fields.get("head_dim") else {}),
-        d_ff=_field(fields, "intermediate_size"),
-        activation="swiglu",
-        norm="rmsnorm",
-        positions="rope",
-        max_length=_longest(fields),
-        qkv_bias=qwen or bool(fields.get("attention_bias")),
-        output_bias=not qwen and bool(fields.get("attention_bias")),
-        ffn_bias=bool(fields.get("mlp_bias")),
-        tie_embeddings=fields.get("tie_word_embeddings", False),
-        norm_eps=fields.get("rms_norm_eps", 1e-6),
-        rope_base=_rope_base(fields),
-    )
-
-
-def _longest(fields: dict[str, Any]) -> int:
-    """How long an input may be: no longer than a sliding window, up to which the window changes nothing."""
-    longest: int = _field(fields, "max_position_embeddings")
-    sliding = fields.get("use_sliding_window", fields["model_type"] == "mistral")
-    return min(longest, fields["sliding_window"]) if sliding and fields.get("sliding_window") else longest
-
-
-def _rope_base(fields: dict[str, Any]) -> float:
-    """The rotary base, where newer and older files keep it. Scaled rotations are refused."""
-    rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
-    if not isinstance(rope, dict):
-        raise ValueError(f"rope_parameters={rope!r} is no object")
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
-        raise ValueError(f"rope_type={kind!r} is not supported; only unscaled rotary positions are")
-    return float(rope.get("rope_theta") or fields.get("rope_theta") or 10_000.0)
-
-
-def _bert_config(fields: dict[str, Any]) -> TransformerConfig:
-    return TransformerConfig(
-        layout="encoder",
-        vocab_size=_field(fields, "vocab_size"),
-        d_model=_field(fields, "hidden_size"),
-        n_layers=_field(fields, "num_hidden_layers"),
-        n_heads=_field(fields, "num_attention_heads"),
-        d_ff=_field(fields, "intermediate_size"),
-        activation=_activation(fields.get("hidden_act", "gelu")),
-        norm_position="post",
-        positions="learned",
-        max_length=_field(fields, "max_position_embeddings"),
-        embedding_norm=True,
-        norm_eps=fields.get("layer_norm_eps", 1e-12),
-    )
-
-
-def _gpt2_config(fields: dict[str, Any]) -> TransformerConfig:
-    return TransformerConfig(
-        vocab_size=_field(fields, "vocab_size"),
-        d_model=_field(fields, "n_embd"),
-        n_layers=_field(fields, "n_layer"),
-        n_heads=_field(fields, "n_head"),
-        d_ff=fields.get("n_inner") or 4 * fields["n_embd"],
-        activation=_activation(fields.get("activation_function", "gelu_new")),
-        positions="learned",
-        max_length=_field(fields, "n_positions"),
-        tie_embeddings=fields.get("tie_word_embeddings", True),
-        norm_eps=fields.get("layer_norm_epsilon", 1e-5),
-    )
-
-
-def _activation(name: str) -> str:
-    known = {
-        "gelu": "gelu",
-        "gelu_new": "gelu_tanh",
-        "gelu_pytorch_tanh": "gelu_tanh",
-        "relu": "relu",
-        "silu": "silu",
-    }
-    if name not in known:
-        raise ValueError(f"activation {name!r} is not supported; use one of {', '.join(known)}")
-    return known[name]
-
-
-def _field(fields: dict[str, Any], name: str) -> Any:
-    if fields.get(name) is None:
-        raise ValueError(f"config.json has no {name}")
-    return fields[name]
 
 
 def _both(ours: str, theirs: str) -> dict[str, str]:
@@ -357,11 +259,11 @@ _GPT2_NAMES: dict[str, str | Callable[[State, str], Tensor]] = {
     f"{_BLOCK}feed_forward.down.bias": "h.{i}.mlp.c_proj.bias",
 }
 
-_LLAMA = Architecture(_llama_config, _LLAMA_NAMES, prefixes=("model.",))
+_LLAMA = Architecture(_LLAMA_NAMES, prefixes=("model.",))
 ARCHITECTURES = {
     "llama": _LLAMA,
     "mistral": _LLAMA,
     "qwen2": _LLAMA,
-    "bert": Architecture(_bert_config, _BERT_NAMES, prefixes=("bert.",)),
-    "gpt2": Architecture(_gpt2_config, _GPT2_NAMES, prefixes=("transformer.",)),
+    "bert": Architecture(_BERT_NAMES, prefixes=("bert.",)),
+    "gpt2": Architecture(_GPT2_NAMES, prefixes=("transformer.",)),
 }

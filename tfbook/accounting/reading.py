@@ -7,7 +7,7 @@ what to do when it cannot be used. Null counts as absent, as it does in these fi
 from collections.abc import Mapping
 from typing import Any
 
-from tfbook.validation import as_count, as_real, check_flag, listed, short
+from tfbook.validation import as_count, as_real, listed, short
 
 REQUIRED: Any = object()
 
@@ -39,7 +39,11 @@ class ConfigReader:
     def count(self, keys: str, default: Any = REQUIRED) -> Any:
         """A positive integer, or the default as it stands."""
         value = self.get(keys, default)
-        return default if value is default else as_count(self.name(keys), value)
+        if value is default:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{self.name(keys)}={short(value)} is no integer; give a positive one")
+        return as_count(self.name(keys), value)
 
     def count_or_zero(self, keys: str, default: Any = REQUIRED) -> Any:
         """An integer of at least 0, or the default as it stands."""
@@ -49,14 +53,18 @@ class ConfigReader:
     def flag(self, keys: str, default: Any = REQUIRED) -> Any:
         """True or False, or the default as it stands."""
         value = self.get(keys, default)
-        if value is not default:
-            check_flag(self.name(keys), value)
+        if value is not default and not isinstance(value, bool):
+            raise ValueError(f"{self.name(keys)}={short(value)} is no truth value; give true or false")
         return value
 
     def real(self, keys: str, default: float, low: float = 0.0, below: float = float("inf")) -> float:
         """A number in a range, or the default."""
         value = self.get(keys, default)
-        return value if value is default else as_real(self.name(keys), value, low, below)
+        if value is default:
+            return float(default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{self.name(keys)}={short(value)} is no number; give one")
+        return as_real(self.name(keys), value, low, below)
 
     def strings(self, keys: str) -> list[str] | None:
         """A list of strings, or None where there is none."""

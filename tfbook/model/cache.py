@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from tfbook.config import TransformerConfig
+from tfbook.model.unbuilt import refuse_unbuilt
 from tfbook.validation import as_count
 
 KeysValues = tuple[Tensor, Tensor]
@@ -38,6 +39,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
+        refuse_unbuilt(config)
         self.batch, self.max_length = as_count("batch", batch), as_count("max_length", max_length)
         shape = (self.batch, config.n_kv_heads, self.max_length, config.d_head)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layers)]

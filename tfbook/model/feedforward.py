@@ -15,11 +15,14 @@ from tfbook.config import TransformerConfig
 _GELU_TANH = partial(F.gelu, approximate="tanh")
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
+    "relu2": lambda x: F.relu(x).square(),
     "gelu": F.gelu,
     "gelu_tanh": _GELU_TANH,
     "silu": F.silu,
     "swiglu": F.silu,
     "geglu": F.gelu,
+    "geglu_tanh": _GELU_TANH,
+    "reglu": F.relu,
 }
 
 

@@ -3,7 +3,7 @@
 All are made of one `Stack`: embedding, blocks, final norm. The mask alone makes a stack an
 encoder or a decoder. Nothing here depends on `training` but dropout.
 
-Left out: what only the accounts describe (see `tfbook.config`).
+Left out: what only the accounts describe, refused by `refuse_unbuilt`.
 """
 
 import math
@@ -18,6 +18,7 @@ from tfbook.model.cache import KVCache, positions_of
 from tfbook.model.masks import attention_mask
 from tfbook.model.normalization import build_norm
 from tfbook.model.positions import rotation, sinusoids
+from tfbook.model.unbuilt import refuse_unbuilt
 
 
 class Stack(nn.Module):
@@ -25,6 +26,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: TransformerConfig, causal: bool, cross: bool = False) -> None:
         super().__init__()
+        refuse_unbuilt(config)
         self.config, self.causal = config, causal
         self.tokens = nn.Embedding(config.vocab_size, config.d_model)
         learned = config.positions == "learned"
