@@ -1,44 +1,37 @@
 """The calculators: forms whose answer comes from `tfbook.accounting`."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from tfbook.accounting import attention_parameters, attention_shapes
+from tfbook.accounting.tables import html_table
 from tfbook.config import TransformerConfig
 from tfbook.exercises.expression import AnswerError
-from tfbook.exercises.kinds import Integer
 from tfbook.interactive.form import Field, Form, Response
+from tfbook.interactive.model_calculators import MODEL_CALCULATORS, Calculator
 from tfbook.interactive.svg import stacked_bar
+from tfbook.interactive.values import POWERS, count, unless_blank
 
-_POWERS = tuple(2**n for n in range(15))
 _HEADS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-@dataclass(frozen=True)
-class Calculator:
-    """A title, an introduction, fields, and a function from their values to HTML."""
-
-    title: str
-    intro: str
-    fields: tuple[Field, ...]
-    compute: Callable[[dict[str, Any]], str]
-
-
-def calculator(id: str) -> Form:
+def calculator(id: str, **values: Any) -> Form:
     """A calculator by name, with its first result; as the last line of a cell it shows itself.
 
-    Raises KeyError for an unknown name, listing those there are.
+    `values` set fields by name: `calculator("kv-cache", preset="gpt2", length=1024)`. Raises KeyError
+    for an unknown calculator or field, listing those there are, and ValueError for an unusable value.
     """
     if id not in CALCULATORS:
         raise KeyError(f"calculator {id!r} does not exist; use one of {', '.join(CALCULATORS)}")
     found = CALCULATORS[id]
-    first = found.compute({field.name: field.value for field in found.fields})
-    return Form(
-        name="calculator", id=id, title=found.title, intro=found.intro, fields=found.fields, first=first
-    )
+    names = [field.name for field in found.fields]
+    for name in values.keys() - set(names):
+        raise KeyError(f"calculator {id!r} has no field {name!r}; use one of {', '.join(names)}")
+    fields = tuple(replace(field, value=values.get(field.name, field.value)) for field in found.fields)
+    first = found.compute({field.name: field.value for field in fields})
+    return Form(name="calculator", id=id, title=found.title, intro=found.intro, fields=fields, first=first)
 
 
 def respond_calculator(id: str, values: dict[str, Any]) -> Response:
@@ -48,7 +41,7 @@ def respond_calculator(id: str, values: dict[str, Any]) -> Response:
     defaults = {field.name: field.value for field in CALCULATORS[id].fields}
     try:
         return Response(CALCULATORS[id].compute(defaults | values))
-    except (AnswerError, ValueError) as error:
+    except (AnswerError, ValueError, TypeError) as error:
         told = str(error)
         for field in CALCULATORS[id].fields:  # the symbols that stand at the boxes, for the names in code
             told = re.sub(rf"\b{field.name}\b", field.label.split(",")[0], told)
@@ -57,14 +50,14 @@ def respond_calculator(id: str, values: dict[str, Any]) -> Response:
 
 def _attention(values: dict[str, Any]) -> str:
     config = TransformerConfig(
-        d_model=_count(values, "d_model", "d"),
-        n_heads=_count(values, "n_heads", "H"),
-        **_unless_blank(values, n_kv_heads="n_kv", d_head="d_h"),
+        d_model=count(values, "d_model", "d"),
+        n_heads=count(values, "n_heads", "H"),
+        **unless_blank(values, n_kv_heads="n_kv", d_head="d_h"),
         qkv_bias=bool(values["bias"]),
         output_bias=bool(values["bias"]),
         positions="none",
     )
-    batch, length = _count(values, "batch", "B"), _count(values, "length", "T")
+    batch, length = count(values, "batch", "B"), count(values, "length", "T")
     account = attention_parameters(config)
     rows = attention_shapes(config, batch, length)
     scores = next(row for row in rows if row.name == "scores")
@@ -78,8 +71,8 @@ def _attention(values: dict[str, Any]) -> str:
         f"d_h = {config.d_head} wide. The scores are <b>{scores.elements:,}</b> numbers, "
         f"{scores.elements / rows[0].elements:,.2f} times the input.</p>"
         + stacked_bar(_by_map(account.items()), "Parameters of one attention layer")
-        + _table("Parameters", ("weight", "numbers", "formula"), weights, numeric=(1,))
-        + _table(
+        + html_table("Parameters", ("weight", "numbers", "formula"), weights, numeric=(1,))
+        + html_table(
             "Shapes, from input to output", ("tensor", "symbols", "shape", "numbers"), shapes, numeric=(3,)
         )
     )
@@ -91,41 +84,6 @@ def _by_map(items: list[tuple[str, int]]) -> list[tuple[str, int]]:
     return [*matrices, ("biases", sum(n for path, n in items if ".b_" in path))]
 
 
-def _unless_blank(values: dict[str, Any], **symbols: str) -> dict[str, Any]:
-    """The whole numbers of those fields that are not blank, by field name."""
-    return {
-        name: _count(values, name, symbol) for name, symbol in symbols.items() if str(values[name]).strip()
-    }
-
-
-def _count(values: dict[str, Any], name: str, symbol: str) -> int:
-    """A whole number from a field. Raises AnswerError naming the field's symbol."""
-    try:
-        number = Integer().read(str(values[name]))
-    except AnswerError as error:
-        raise AnswerError(f"{symbol}: {error}") from None
-    if not 1 <= number < 2**31:
-        raise AnswerError(f"{symbol} is out of range; give a whole number from 1 to {2**31 - 1:,}")
-    return number
-
-
-def _table(
-    caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numeric: tuple[int, ...]
-) -> str:
-    def cells(row: tuple[str, ...], tag: str) -> str:
-        return "".join(
-            f"<{tag}{' class=tfb-number' * (i in numeric)}>{escape(cell)}</{tag}>"
-            for i, cell in enumerate(row)
-        )
-
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return (
-        f'<div class="tfb-scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{cells(head, 'th')}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
 CALCULATORS = {
     "attention": Calculator(
         title="Calculator: one attention layer",
@@ -134,14 +92,15 @@ CALCULATORS = {
             "A blank box takes the usual value: n_kv = H, d_h = d/H."
         ),
         fields=(
-            Field("d_model", "d, model width", "slider", 768, stops=(*_POWERS[3:10], 768, *_POWERS[10:])),
+            Field("d_model", "d, model width", "slider", 768, stops=(*POWERS[3:10], 768, *POWERS[10:])),
             Field("n_heads", "H, query heads", "slider", 12, stops=_HEADS),
             Field("n_kv_heads", "n_kv, key/value heads", help="blank: n_kv = H"),
             Field("d_head", "d_h, head width", help="blank: d_h = d/H"),
             Field("bias", "biases on all four maps", "checkbox", value=True),
-            Field("batch", "B, batch", "slider", 8, stops=_POWERS[:10]),
-            Field("length", "T, length", "slider", 512, stops=_POWERS),
+            Field("batch", "B, batch", "slider", 8, stops=POWERS[:10]),
+            Field("length", "T, length", "slider", 512, stops=POWERS),
         ),
         compute=_attention,
-    )
+    ),
+    **MODEL_CALCULATORS,
 }

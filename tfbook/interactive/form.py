@@ -11,10 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Field:
-    """One input. `kind` is text, slider, checkbox, radio or checkboxes.
+    """One input. `kind` is text, area (many lines), slider, checkbox, radio, checkboxes or select.
 
-    `options` are (value, label) pairs; a slider has `stops`, the values it can take, and
-    shows a box beside it for any other value.
+    Neighbours of one `group` are folded away together, under its name. `options` are
+    (value, label) pairs; a slider has `stops`, the values it can take, and shows a box beside it
+    for any other value.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Field:
     options: tuple[tuple[str, str], ...] = ()
     stops: tuple[int, ...] = ()
     help: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)

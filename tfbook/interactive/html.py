@@ -2,6 +2,7 @@
 
 import json
 from html import escape
+from itertools import groupby
 
 from tfbook.interactive.form import Field, Form
 from tfbook.interactive.markup import to_html, to_html_inline
@@ -28,13 +29,23 @@ def form_html(form: Form) -> str:
             f'aria-label="{escape(form.title)}" data-asks="{escape(asks)}" novalidate autocomplete="off">',
             f'<p class="tfb-title">{to_html_inline(form.title)}<span class="tfb-mark"></span></p>',
             f'<div class="tfb-intro">{to_html(form.intro)}</div>',
-            f'<div class="tfb-fields">{"".join(map(_field, form.fields))}</div>',
+            f'<div class="tfb-fields">{_fields(form.fields)}</div>',
             f'<div class="tfb-buttons">{button}</div>',
             f'<p class="tfb-note" role="status">{NOT_LIVE}</p>',
             f'<div class="tfb-result" aria-live="polite">{form.first}</div>',
             f'<div class="tfb-folds">{folds}</div></form>',
         )
     )
+
+
+def _fields(fields: tuple[Field, ...]) -> str:
+    """All inputs, those of a group in a fold of its name."""
+    parts = []
+    for group, members in groupby(fields, key=lambda field: field.group):
+        inside = "".join(map(_field, members))
+        fold = f'<summary>{escape(group)}</summary><div class="tfb-fields">{inside}</div>'
+        parts.append(f'<details class="tfb-group">{fold}</details>' if group else inside)
+    return "".join(parts)
 
 
 def _field(field: Field) -> str:
@@ -47,6 +58,9 @@ def _field(field: Field) -> str:
             checked = " checked" if field.value else ""
             box = f'<input type="checkbox" {_named(field)}{checked}>'
             return f'<label class="tfb-check">{box} <span>{escape(field.label)}</span></label>'
+        case "select" | "area":
+            body = _select(field) if field.kind == "select" else _area(field)
+            return f'<label class="tfb-field">{_label(field)}{body}{_help(field)}</label>'
     box = f'<input type="text" {_named(field)} spellcheck="false" autocapitalize="off">'
     return f'<label class="tfb-field">{_label(field)}{box}{_help(field)}</label>'
 
@@ -59,6 +73,19 @@ def _choices(field: Field) -> str:
         for value, label in field.options
     )
     return f'<fieldset data-many="{many}"><legend>{escape(field.label)}</legend>{options}</fieldset>'
+
+
+def _select(field: Field) -> str:
+    options = "".join(
+        f'<option value="{escape(value)}"{" selected" * (value == field.value)}>{escape(label)}</option>'
+        for value, label in field.options
+    )
+    return f'<select name="{field.name}" aria-label="{escape(field.label)}">{options}</select>'
+
+
+def _area(field: Field) -> str:
+    named = f'name="{field.name}" aria-label="{escape(field.label)}"'
+    return f'<textarea {named} rows="5" spellcheck="false">{escape(str(field.value))}</textarea>'
 
 
 def _slider(field: Field) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 from typing import Any
 
 import ipywidgets as ipw
@@ -34,7 +35,9 @@ def build_widget(form: Form) -> ipw.VBox:
         result.value = response.html
 
     parts: list[ipw.Widget] = [ipw.HTMLMath(f"<b>{to_html_inline(form.title)}</b>{to_html(form.intro)}")]
-    parts += [given.shown for given in inputs.values()]
+    for group, members in groupby(form.fields, key=lambda field: field.group):
+        shown = [inputs[field.name].shown for field in members]
+        parts += [ipw.Accordion([ipw.VBox(shown)], titles=(group,), selected_index=None)] if group else shown
     if form.button:
         button = ipw.Button(description=form.button, button_style="primary")
         button.on_click(ask)
@@ -85,6 +88,17 @@ def _input(field: Field) -> _Input:
             slider.observe(lambda change: setattr(box, "value", str(change["new"])), "value")
             box.observe(lambda change: _follow(slider, change["new"]), "value")
             return _Input(ipw.HBox([slider, box]), box, lambda: box.value)
+        case "select":
+            pairs = [(label, value) for value, label in field.options]
+            select = ipw.Dropdown(
+                options=pairs, value=field.value, description=field.label, style=_ALIGNED, layout=_WIDTH
+            )
+            return _Input(select, select, lambda: select.value)
+        case "area":
+            area = ipw.Textarea(
+                description=field.label, placeholder=field.help, style=_ALIGNED, layout=_WIDTH, rows=5
+            )
+            return _Input(area, area, lambda: area.value)
         case "checkbox":
             check = ipw.Checkbox(description=field.label, value=bool(field.value), indent=False)
             return _Input(check, check, lambda: check.value)

@@ -11,7 +11,10 @@ from sphinx.errors import ExtensionError
 
 # The part of the package that answers forms, and the Markdown library that it uses.
 LIVE_PACKAGES = {
-    "tfbook": ("__init__.py", "config.py", "accounting", "exercises", "interactive"),
+    "tfbook": (
+        *("__init__.py", "config.py", "special_layers.py", "validation.py"),
+        *("accounting", "exercises", "interactive"),
+    ),
     "markdown_it": (".",),
     "mdurl": (".",),
     "mdit_py_plugins": ("__init__.py", "utils.py", "dollarmath"),
@@ -52,8 +55,9 @@ def _live_files() -> Iterator[tuple[str, Path]]:
             raise ExtensionError(f"the Python package {package} is missing; run `make book`")
         folder = Path(spec.origin).parent
         for place in (folder / part for part in parts):
-            for file in [place] if place.is_file() else place.rglob("*.py"):
-                yield file.relative_to(folder.parent).as_posix(), file
+            for file in [place] if place.is_file() else place.rglob("*"):
+                if file.suffix in (".py", ".json"):
+                    yield file.relative_to(folder.parent).as_posix(), file
 
 
 def _copy(source: Path, names: tuple[str, ...], target: Path) -> None:

@@ -5,10 +5,13 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 from sphinx.config import Config
 
 from tfbook.exercises import exercises
 from tfbook.exercises.code import Code
+from tfbook.interactive import calculator
+from tfbook.interactive.html import form_html
 
 MATHJAX_PATH = "vendor/mathjax/tex-mml-chtml.js"
 
@@ -18,6 +21,21 @@ def set_theme(app: Sphinx, config: Config) -> None:
     config.mathjax_path = MATHJAX_PATH
     config.nb_ipywidgets_js = {}
     config.html_theme_options["navbar_persistent"] = []
+
+
+class CalculatorDirective(SphinxDirective):
+    """`:::{calculator} kv-cache` puts a calculator into a Markdown page, with its first result."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The form, as HTML. Raises an error that names the page for an unknown calculator."""
+        name = self.arguments[0]
+        try:
+            html = form_html(calculator(name))
+        except KeyError as error:
+            raise self.error(error.args[0]) from None
+        return [nodes.raw("", html, format="html")]
 
 
 def complete_page(

@@ -118,7 +118,7 @@
         found[input.name] ??= [];
         if (input.checked) found[input.name].push(input.value);
       } else if (input.type === "checkbox") found[input.name] = input.checked;
-      if (input.type === "text") found[input.name] = input.value;
+      if (["text", "textarea", "select-one"].includes(input.type)) found[input.name] = input.value;
     }
     return found;
   }
@@ -158,18 +158,62 @@
     for (const wake of ["focusin", "pointerdown", "input"]) {
       form.addEventListener(wake, ({ target }) => target.closest("button[type=button], details") || startRuntime(form));
     }
+    const restored = restore(form);
+    const follow = form.dataset.live === "true" ? linkToState(form) : () => {};
+    if (restored && form.dataset.live === "true") answer();
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (form.dataset.live === "false") answer();
     });
     form.addEventListener("input", ({ target }) => {
       couple(target);
+      follow();
       if (form.dataset.live === "true") answer();
       else if (form.dataset.status) {
         delete form.dataset.status; // the verdict was on another answer
         result.textContent = "";
       }
     });
+  }
+
+  // --- a link that brings a form's values back: ?form-id.field=value#form-id ------------------
+
+  function linkToState(form) {
+    const link = Object.assign(document.createElement("a"), { textContent: "Link to these values" });
+    const place = Object.assign(document.createElement("p"), { className: "tfb-link" });
+    place.append(link);
+    form.append(place);
+    const follow = () => {
+      const changed = new URLSearchParams();
+      for (const input of form.querySelectorAll("[name]")) {
+        const value = input.type === "checkbox" ? String(input.checked) : input.value;
+        if (value !== firstValue(input)) changed.set(`${form.id}.${input.name}`, value);
+      }
+      link.href = `${location.pathname}${changed.size ? `?${changed}` : ""}#${form.id}`;
+    };
+    follow();
+    return follow;
+  }
+
+  function firstValue(input) {
+    if (input.type === "checkbox") return String(input.defaultChecked);
+    if (input.type === "select-one") return [...input.options].find((option) => option.defaultSelected)?.value ?? "";
+    return input.defaultValue;
+  }
+
+  function restore(form) {
+    let found = false;
+    for (const [key, value] of new URLSearchParams(location.search)) {
+      const input = [...form.querySelectorAll("[name]")].find(({ name }) => key === `${form.id}.${name}`);
+      if (!input) continue;
+      found = true;
+      if (input.type === "checkbox") input.checked = value === "true";
+      else input.value = value;
+      couple(input);
+      input.closest("details")?.setAttribute("open", "");
+      form.scrollIntoView();
+    }
+    return found;
   }
 
   // A slider runs over the indices of its stops; the box beside it holds the value that counts.
