@@ -230,6 +230,8 @@ def _stack(
     blocks = []
     for block in stack.parts:
         if not block.name.startswith("block"):
+            if block.matmul:
+                blocks.append(_product(block.name, block.matmul * batch * length, "2 B T weights"))
             continue
         kind = next((kind for kind in LAYER_KINDS if kind in block.name.split("_")), usual)
         window = config.window if kind == "sliding" else 0

@@ -189,6 +189,18 @@ _PHI = _NEOX.but(
 )
 
 
+def _square_heads(read: ConfigReader) -> Fields:
+    width, heads, each = (
+        read.count("hidden_size"),
+        read.count("num_attention_heads"),
+        read.count("head_dim", 128),
+    )
+    if heads * each != width:
+        told = f"num_attention_heads={heads} of head_dim={each} are not hidden_size={width} together"
+        raise ValueError(f"{told}; this family's output map takes no other width")
+    return {}
+
+
 def _phi_norms(read: ConfigReader) -> Fields:
     return {"qk_norm": "head" if read.flag("qk_layernorm", False) else "none"}
 
@@ -273,9 +285,17 @@ def _padded_positions(read: ConfigReader) -> Fields:
     return {"position_offset": before, "max_length": rows - before}
 
 
+def _mapped_embedding(read: ConfigReader) -> Fields:
+    narrow, width = read.count("embedding_size"), read.count("hidden_size")
+    if narrow == width:  # ALBERT maps its token vectors even then, which no field here can say
+        raise ValueError(f"embedding_size={narrow} is hidden_size; an ALBERT is read where it is smaller")
+    return {}
+
+
 _ALBERT = _BERT.but(
     sizes={"d_embedding": "embedding_size"},
     fixed={"shared_layers": True},
+    features=(_mapped_embedding,),
     only={"num_hidden_groups": (1,), "inner_group_num": (1,), "net_structure_type": (0,)},
     activation=("hidden_act", "gelu_new"),
 )
@@ -465,6 +485,7 @@ FAMILIES: dict[str, Family] = {
     "arcee": _LLAMA_3.but(activation=("hidden_act", "relu2"), gated=False),
     "helium": _LLAMA.but(
         sizes=_GROUPED,
+        features=(_square_heads,),
         optional={"d_head": ("head_dim", 128), **_MLP_BIAS, "qkv_bias": ("attention_bias", False)},
     ),
     "nemotron": _LLAMA_3.but(

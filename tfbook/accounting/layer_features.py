@@ -155,20 +155,15 @@ def qwen_experts(shared: bool) -> Feature:
     def feature(read: ConfigReader) -> Fields:
         step, dense = read.count("decoder_sparse_step", 1), set(read.integers("mlp_only_layers") or [])
         layers = tuple(i for i in range(n_layers(read)) if (i + 1) % step == 0 and i not in dense)
-        if not layers:
-            raise ValueError(
-                "decoder_sparse_step and mlp_only_layers leave no layer with experts; this is no mixture"
-            )
-        return {
-            "experts": Experts(
-                count=read.count("num_experts|num_local_experts"),
-                active=read.count("num_experts_per_tok"),
-                d_expert=read.count("moe_intermediate_size"),
-                d_shared=read.count("shared_expert_intermediate_size") if shared else 0,
-                shared_gate=shared,
-                layers=None if len(layers) == n_layers(read) else layers,
-            )
-        }
+        experts = Experts(
+            count=read.count("num_experts|num_local_experts"),
+            active=read.count("num_experts_per_tok"),
+            d_expert=read.count("moe_intermediate_size"),
+            d_shared=read.count("shared_expert_intermediate_size") if shared else 0,
+            shared_gate=shared,
+            layers=None if len(layers) == n_layers(read) else layers,
+        )
+        return {"experts": experts if layers else None}
 
     return feature
 
@@ -177,18 +172,15 @@ def deepseek_experts(read: ConfigReader) -> Fields:
     """Experts from block `first_k_dense_replace` on, and some that every token passes."""
     first, count = read.count_or_zero("first_k_dense_replace", 0), n_layers(read)
     read.only("moe_layer_freq", (1,))
-    if read.get("n_routed_experts", None) is None or first >= count:
-        raise ValueError("n_routed_experts is missing, or first_k_dense_replace leaves no layer for it")
     width = read.count("moe_intermediate_size")
-    return {
-        "experts": Experts(
-            count=read.count("n_routed_experts"),
-            active=read.count("num_experts_per_tok"),
-            d_expert=width,
-            d_shared=width * read.count_or_zero("n_shared_experts", 0),
-            layers=tuple(range(first, count)) if first else None,
-        )
-    }
+    experts = Experts(
+        count=read.count("n_routed_experts"),
+        active=read.count("num_experts_per_tok"),
+        d_expert=width,
+        d_shared=width * read.count_or_zero("n_shared_experts", 0),
+        layers=tuple(range(first, count)) if first else None,
+    )
+    return {"experts": experts if first < count else None}
 
 
 def llama4_experts(read: ConfigReader) -> Fields:
@@ -213,9 +205,10 @@ def llama4_experts(read: ConfigReader) -> Fields:
 def dbrx_experts(read: ConfigReader) -> Fields:
     """Key/value heads and experts, each in an object of its own."""
     attention, ffn = read.inner("attn_config"), read.inner("ffn_config")
-    width = ffn.count("ffn_hidden_size")
+    width, kv_heads = ffn.count("ffn_hidden_size"), attention.count("kv_n_heads")
+    read.only("num_key_value_heads", (kv_heads,))
     experts = Experts(count=ffn.count("moe_num_experts"), active=ffn.count("moe_top_k"), d_expert=width)
-    return {"n_kv_heads": attention.count("kv_n_heads"), "d_ff": width, "experts": experts}
+    return {"n_kv_heads": kv_heads, "d_ff": width, "experts": experts}
 
 
 def latent_attention(read: ConfigReader) -> Fields:

@@ -141,8 +141,9 @@ def training_memory(
     product, norm, nonlinearity or attention needs for its backward pass, once, in `dtype`;
     attention that is not fused also keeps its T x S weights. The loss keeps the logits' float32
     log-probabilities. No dropout. With `checkpointing` a block keeps its input alone, and one block at a
-    time is computed anew. Left out: fragmentation, temporary buffers, mixtures of experts and other
-    special layers. Raises ValueError for those.
+    time is computed anew. Left out: fragmentation, temporary buffers, the statistics of norms and softmax
+    (a few numbers a position) and the copies that kernels which are not fused make; experts and other special
+    layers, for which it raises ValueError.
     """
     batch, length = as_count("batch", batch), as_count("length", length)
     check_choice("optimizer", optimizer, ("adam", "sgd"))
@@ -341,7 +342,8 @@ def _block_activations(
     rows += [
         ("norm inputs", norms * states),
         ("feed-forward input", states),
-        ("before the nonlinearity", hidden),
+        # ReLU's backward pass needs its output alone, which is the hidden layer kept below.
+        *([] if config.activation == "relu" else [("before the nonlinearity", hidden)]),
         *([("gate", hidden), ("nonlinearity", hidden)] if config.gated else []),
         ("feed-forward hidden", hidden),
     ]

@@ -132,6 +132,8 @@ def _stack(name: str, config: TransformerConfig, cross: bool = False) -> Account
         parts.append(Account("relative_positions", size, "relative_buckets H", times=tables))
     if config.final_norm:
         parts.append(_norm("final_norm", config))
+    if config.d_embedding != config.d_model and name == "decoder":
+        parts.append(_matrix("map", config.d_model, config.d_embedding, "d d_embedding"))
     return Account(name, parts=tuple(parts))
 
 
@@ -279,8 +281,6 @@ def _head(config: TransformerConfig) -> Account:
         symbol = "d" if narrow == d else "d_embedding"
         parts += [_matrix("dense", d, narrow, f"d {symbol}"), Account("dense_bias", narrow, symbol)]
         parts.append(Account("norm", parts=_norm_weights(config, narrow, symbol)))
-    elif narrow != d:
-        parts.append(_matrix("map", d, narrow, "d d_embedding"))
     formula = "V d" if narrow == d else "V d_embedding"
     if config.tie_embeddings:
         tied = Account("W", 0, formula, multiplied=vocab * narrow, note="tied: counted under embedding")

@@ -201,6 +201,9 @@ def _stack_rows(
         if part.name == "relative_positions":
             shape = (config.n_heads, length, length)
             rows.append(ShapeRow("scores by distance", shape, "(H, T, T)", part.total, "added to the scores"))
+        if part.name == "map":
+            mapped = (batch, length, config.d_embedding)
+            rows.append(ShapeRow("decoder map", mapped, "(B, T, d_embedding)", part.total))
         if part.name == "final_norm":
             rows.append(ShapeRow(f"{stack.name} final norm", states, "(B, T, d)", part.total))
     return rows

@@ -5,8 +5,8 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 from sphinx.config import Config
+from sphinx.util.docutils import SphinxDirective
 
 from tfbook.exercises import exercises
 from tfbook.exercises.code import Code
