@@ -1,7 +1,9 @@
 """One form, two front ends: the same answers as HTML, as widgets and through `call`."""
 
 import importlib
+import itertools
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -10,12 +12,13 @@ import ipywidgets as ipw
 import pytest
 
 from tests.strategies import BAD_ANSWERS
+from tfbook.accounting import PRESETS, kv_cache, preset
 from tfbook.exercises import exercise, exercises
 from tfbook.interactive import calculator, call, exercise_form
 from tfbook.interactive.calculators import CALCULATORS
 from tfbook.interactive.html import form_html
 from tfbook.interactive.markup import to_html
-from tfbook.interactive.svg import stacked_bar
+from tfbook.interactive.svg import bars, curves, stacked_bar
 from tfbook.interactive.widgets import build_widget
 
 FORMS = [*(exercise_form(e) for e in exercises()), *map(calculator, CALCULATORS)]
@@ -53,9 +56,11 @@ def test_the_html_is_whole_and_every_field_has_a_name(form) -> None:
     parser = Balance()
     parser.feed(html)
     assert not parser.open
-    assert html.count("<input") >= len(form.fields)
+    inputs = sum(html.count(f"<{tag}") for tag in ("input", "select", "textarea"))
+    assert inputs >= len(form.fields)
     assert "Not live here" in html and 'role="status"' in html
     assert html.count("<details>") == len(form.folds)
+    assert html.count('<details class="tfb-group">') == len({f.group for f in form.fields if f.group})
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.id)
@@ -93,6 +98,64 @@ def test_the_calculator_counts() -> None:
             "calculator", "attention", d_model="1024", n_heads="16", n_kv_heads="8", d_head="128", bias=False
         )["html"]
     )
+
+
+MODEL = [id for id in CALCULATORS if id != "attention"]
+
+
+@pytest.mark.parametrize("bad", [*BAD_ANSWERS, "-5", "0", "1.5", "80 Gb"])
+@pytest.mark.parametrize("id", MODEL)
+def test_the_calculators_of_models_refuse_bad_input_with_a_sentence(id: str, bad: str) -> None:
+    blank_means_usual = ("config", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "vocab_size",
+                         "group_size", "source_length", "reserve", "kv_dtype")  # fmt: skip
+    for field in CALCULATORS[id].fields:
+        answer = ask("calculator", id, **{field.name: bad})
+        allowed = (not bad and field.name in blank_means_usual) or (field.name, bad) in (
+            ("memory", "0"), ("reserve", "0"), ("memory", ""), ("source_length", bad),
+        )  # fmt: skip
+        assert "<img" not in answer["html"]
+        if not allowed:
+            assert answer["status"] == "error", (field.name, bad, answer)
+            assert len(answer["html"]) > 25
+
+
+@pytest.mark.parametrize("id", MODEL)
+def test_a_pasted_config_stands_in_place_of_the_preset(id: str) -> None:
+    text = json.dumps(PRESETS["qwen2-0.5b"].config)
+    assert ask("calculator", id, config=text) == ask("calculator", id, preset="qwen2-0.5b")
+    refused = ask("calculator", id, config=text[:-1] + ', "<script>": 1}')
+    assert refused["status"] == "error" and "<script>" not in refused["html"]
+    assert "not known for model_type=" in refused["html"]
+
+
+@pytest.mark.parametrize("id", MODEL)
+def test_every_preset_is_answered_and_sizes_can_be_changed(id: str) -> None:
+    field = next(field for field in CALCULATORS[id].fields if field.name == "preset")
+    answers = {name: ask("calculator", id, preset=name) for name, _ in field.options}
+    assert all(answer["status"] == "ok" for answer in answers.values())
+    assert len({answer["html"] for answer in answers.values()}) > len(answers) // 2
+    assert ask("calculator", id, n_layers="1")["html"] != ask("calculator", id)["html"]
+    assert "n_kv=5 does not divide H=32" in ask("calculator", id, n_kv_heads="5")["html"]
+
+
+def test_calculators_take_their_first_values() -> None:
+    assert (
+        calculator("kv-cache", preset="gpt2", length=1024).first
+        == ask("calculator", "kv-cache", preset="gpt2", length="1024")["html"]
+    )
+    with pytest.raises(KeyError, match="has no field 'model'; use one of preset"):
+        calculator("kv-cache", model="gpt2")
+    with pytest.raises(KeyError, match="calculator 'kv' does not exist"):
+        calculator("kv")
+
+
+def test_the_cache_of_the_page_is_that_of_the_accounts() -> None:
+    html = ask(
+        "calculator", "kv-cache", preset="falcon-40b", batch="3", length="5000", dtype="fp8", group_size="64"
+    )["html"]
+    size = kv_cache(preset("falcon-40b"), 3, 5000, "fp8", group_size=64)
+    assert f"exactly {size.bytes:,} bytes" in html and "16 times as much" in html
+    assert "MHA, n_kv = 128" in html and "MQA, n_kv = 1" in html and "MLA, latent of" in html
 
 
 @pytest.mark.parametrize(
@@ -156,6 +219,16 @@ def test_in_a_kernel_a_form_is_html_and_widget_and_in_colab_widget_alone(
     assert form._repr_mimebundle_().keys() == {"text/plain", view}
 
 
+def test_the_widgets_of_a_model_calculator() -> None:
+    parts = widgets_of(build_widget(calculator("kv-cache")))
+    next(w for w in parts if isinstance(w, ipw.Dropdown) and w.description == "Model").value = "gpt2"
+    expected = ask("calculator", "kv-cache", preset="gpt2")["html"]
+    assert any(isinstance(w, ipw.HTMLMath) and w.value == expected for w in parts)
+    next(w for w in parts if isinstance(w, ipw.Textarea)).value = json.dumps(PRESETS["falcon-7b"].config)
+    expected = ask("calculator", "kv-cache", preset="falcon-7b")["html"]
+    assert any(isinstance(w, ipw.HTMLMath) and w.value == expected for w in parts)
+
+
 def test_our_markdown_keeps_html_out_and_mathematics_in() -> None:
     html = to_html("<script>x</script> $a < b$ **b**")
     assert "<script>" not in html and r"\(a &lt; b\)" in html and "<strong>b</strong>" in html
@@ -164,6 +237,23 @@ def test_our_markdown_keeps_html_out_and_mathematics_in() -> None:
 def test_the_bar_has_its_shares() -> None:
     bar = stacked_bar([("x", 3), ("empty", 0), ("<y>", 1)], "Parts")
     assert "x: 3 (75.0%)" in bar and "&lt;y&gt;: 1 (25.0%)" in bar and "empty" not in bar
+
+
+def test_bars_are_in_proportion() -> None:
+    drawn = bars([("<a>", 50), ("b", 100), ("none", 0)], "Sizes", lambda n: f"{n} bytes")
+    widths = [float(w) for w in re.findall(r'<rect x="0" y="\d+" width="([\d.]+)"', drawn)]
+    assert widths == [198.0, 396.0, 1.0]  # nothing is a line, so that it is seen
+    assert "&lt;a&gt;: 50 bytes" in drawn and "<a>" not in drawn
+
+
+def test_curves_are_straight_where_they_grow_in_proportion() -> None:
+    line = [(2**n, 3.0 * 2**n) for n in range(11)]
+    drawn = curves([("a", line), ("flat", [(1, 8), (1024, 8)])], "T", ("x", "y"), (str, str), (32, 96.0))
+    points = [tuple(map(float, p.split(","))) for p in re.findall(r'points="([^"]+)"', drawn)[0].split()]
+    steps = {(round(b[0] - a[0], 0), round(b[1] - a[1], 0)) for a, b in itertools.pairwise(points)}
+    assert len(steps) == 1
+    assert points[5] == tuple(float(v) for v in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)[0])
+    assert 2 <= drawn.count('text-anchor="middle"') <= 6
 
 
 @pytest.mark.parametrize("module", ["tfbook", "tfbook.accounting", "tfbook.exercises", "tfbook.interactive"])
@@ -175,7 +265,8 @@ if {module!r} == "tfbook.interactive":
     from tfbook.interactive import calculator, call, exercise_form
     from tfbook.interactive.html import form_html
     from tfbook.exercises import exercises
-    for form in [calculator("attention"), *map(exercise_form, exercises())]:
+    from tfbook.interactive.calculators import CALCULATORS
+    for form in [*map(calculator, CALCULATORS), *map(exercise_form, exercises())]:
         form_html(form)
         call(json.dumps(dict(name=form.name, arguments=dict(id=form.id, values={{"answer": "1"}}))))
 heavy = {{"torch", "numpy", "matplotlib", "ipywidgets", "IPython", "tqdm"}} & sys.modules.keys()

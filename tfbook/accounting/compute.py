@@ -171,7 +171,7 @@ def decode_bound(
     widths = {1: "int8", 2: "fp16", 4: "fp32", 8: "fp64"}
     if dtype is None and bytes not in widths:
         raise ValueError(f"bytes={short(bytes)} is no size of a number; use 1, 2, 4 or 8, or name a dtype")
-    dtype = dtype or widths[bytes]
+    dtype = widths[bytes] if dtype is None else dtype
     account = count_parameters(config)
     stacks = [part for part in account.parts if part.name not in ("embedding", "encoder")]
     if config.layout == "encoder":
@@ -179,7 +179,9 @@ def decode_bound(
     stacks.append(account.part("embedding"))
     numbers = sum(_read(part, batch) for part in stacks)
     weight_bytes = -(-numbers * bits(dtype) // 8)
-    cache = kv_cache(config, batch, length, kv_dtype or dtype, source_length=source_length).bytes
+    cache = kv_cache(
+        config, batch, length, dtype if kv_dtype is None else kv_dtype, source_length=source_length
+    ).bytes
     flops = forward_flops(config, batch, 1, length - 1, source_length=source_length, encoded=True).total
     moved, band, top = weight_bytes + cache, Fraction(bandwidth), Fraction(peak)
     return DecodeBound(

@@ -227,7 +227,9 @@ def capacity(
     weights, kept = weight_memory(config, dtype).total, as_count_of_bytes("reserve", reserve)
 
     def cache(tokens: int) -> int:
-        return kv_cache(config, 1, tokens, kv_dtype or dtype, source_length=source_length).bytes
+        return kv_cache(
+            config, 1, tokens, dtype if kv_dtype is None else kv_dtype, source_length=source_length
+        ).bytes
 
     each = cache(length)
     room = memory - weights - kept
