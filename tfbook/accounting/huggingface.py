@@ -310,10 +310,10 @@ COSTS_NOTHING = frozenset(
     offset_alibi original_max_position_embeddings output_attentions output_hidden_states output_past
     output_router_logits output_scores pad_key_length pad_token_id pooler_fc_size
     pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
-    pre_allocate_kv_cache prefix pretraining_tp problem_type qa_dropout quantization_config
-    relative_attention_max_distance remove_invalid_values reorder_and_upcast_attn repetition_penalty
-    resid_dropout resid_pdrop residual_dropout return_dict return_dict_in_generate rope_interleave
-    rope_interleaved rope_local_base_freq rope_parameters rope_scaling rope_theta rotary
+    pre_allocate_kv_cache predict_special_tokens prefix pretraining_tp problem_type qa_dropout
+    quantization_config relative_attention_max_distance remove_invalid_values reorder_and_upcast_attn
+    repetition_penalty resid_dropout resid_pdrop residual_dropout return_dict return_dict_in_generate
+    rope_interleave rope_interleaved rope_local_base_freq rope_parameters rope_scaling rope_theta rotary
     routed_scaling_factor router_aux_loss_coef router_bias_update_speed router_jitter_noise save_step
     scalable_attention scale_attention_softmax_in_fp32 scale_decoder_outputs scoring_func sep_token_id
     seq_aux seq_classif_dropout skip_bias_add skip_bias_add_qkv sliding_window_size slow_but_exact
