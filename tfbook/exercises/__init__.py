@@ -12,7 +12,10 @@ from tfbook.exercises.engine import Exercise, Mistake, Verdict
 
 __all__ = ["Exercise", "Mistake", "Verdict", "check", "exercise", "exercises"]
 
-_SECTIONS = {"2.5.1": "tfbook.exercises.section_2_5_1"}
+_SECTIONS = {
+    **{f"2.5.{n}": f"tfbook.exercises.section_2_5_{n}" for n in range(1, 8)},
+    "self-test": "tfbook.exercises.self_test",
+}
 
 
 def exercises(section: str | None = None) -> list[Exercise]:
@@ -26,16 +29,21 @@ def exercises(section: str | None = None) -> list[Exercise]:
     return [e for name in wanted for e in import_module(_SECTIONS[name]).EXERCISES]
 
 
-def exercise(id: str) -> Exercise:
-    """The exercise of that id; as the last line of a cell it shows itself. Raises KeyError."""
+def exercise(id: str, seed: int | None = None) -> Exercise:
+    """The exercise of that id; as the last line of a cell it shows itself.
+
+    With a `seed` its numbers are drawn anew, the same for the same seed; an exercise without
+    numbers to draw stays as it is. Raises KeyError for an unknown id.
+    """
     if not isinstance(id, str) or id not in _by_id():
         raise KeyError(f"exercise {id!r} does not exist; use one of {', '.join(_by_id())}")
-    return _by_id()[id]
+    found = _by_id()[id]
+    return found if seed is None or found.again is None else found.again(seed)
 
 
-def check(id: str, answer: Any) -> Verdict:
+def check(id: str, answer: Any, seed: int | None = None) -> Verdict:
     """Judge an answer to an exercise. Raises KeyError for an unknown id, and for nothing else."""
-    return exercise(id).check(answer)
+    return exercise(id, seed).check(answer)
 
 
 @cache

@@ -11,12 +11,18 @@ judged, so that a page can show the exercise where torch is not installed.
 
 import ast
 import inspect
+import mmap
+import signal
+import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from tfbook.exercises.engine import Exercise, Mistake
@@ -24,15 +30,21 @@ from tfbook.exercises.expression import AnswerError, shown
 
 Case = tuple[Any, ...]
 TOLERANCE = 1e-5  # absolute and relative, float32 outputs of order one
+SECONDS = 10.0  # that one case may take
+MEMORY = 2 * 2**30  # bytes that one case may ask for
 
 
 @dataclass(frozen=True)
 class CodeTask:
-    """What a module provides for one code exercise: reference, slips, and cases, smallest first."""
+    """What a module provides for one code exercise: reference, slips, and cases, smallest first.
+
+    The reference is a function, or a class with `use`: a function of the class and a case.
+    """
 
     reference: Callable[..., Any]
     mistakes: tuple[Mistake, ...]
     cases: Callable[[], Iterable[Case]]
+    use: Callable[..., Any] | None = None  # how an answer is used on a case; None is: called with it
 
 
 def slip(name: str, reference: Callable[..., Any], *edits: tuple[str, str], diagnosis: str) -> Mistake:
@@ -47,7 +59,7 @@ def slip(name: str, reference: Callable[..., Any], *edits: tuple[str, str], diag
                 f"slip {name!r}: {old!r} stands {source.count(old)} times in {reference.__name__}"
             )
         source = source.replace(old, new)
-    namespace = dict(reference.__globals__)
+    namespace = dict(vars(sys.modules[reference.__module__]))
     exec(source, namespace)  # the book's own text, never a reader's
     return Mistake(name, namespace[reference.__name__], diagnosis)
 
@@ -70,7 +82,7 @@ class Code:
         package, _, module = self.home.rpartition(".")
         text = files(package).joinpath(f"{module}.py").read_text("utf-8")
         for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef) and node.name == self.name:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == self.name:
                 return ast.get_source_segment(text, node) or ""
         raise LookupError(f"{self.home} defines no function {self.name}")
 
@@ -92,7 +104,7 @@ class Code:
             inspect.signature(answer).bind(*wanted)
         except (TypeError, ValueError):
             raise AnswerError(f"The function must be callable as {self.name}({', '.join(wanted)})") from None
-        return tuple(_run(answer, case) for case in self._cases())
+        return tuple(_run(answer, case, self.task.use) for case in self._cases())
 
     def same(self, value: "Behaviour", other: Callable[..., Any]) -> bool:
         """Whether another function does the same on every case."""
@@ -112,7 +124,7 @@ class Code:
 
     def _differences(self, value: "Behaviour", other: Callable[..., Any]) -> Iterator[str | None]:
         for case, seen in zip(self._cases(), value, strict=True):
-            expected = _run(other, case)
+            expected = _run(other, case, self.task.use)
             if seen.fault != expected.fault:  # a slip may raise too, and is then known by what it raises
                 yield seen.fault or "your function returns where another raises."
             else:
@@ -120,7 +132,8 @@ class Code:
 
     def _describe(self, case: Case) -> str:
         """The case by the names of its arguments: shapes of tensors, values of numbers."""
-        names = inspect.signature(self.task.reference).parameters
+        used = self.task.use or self.task.reference
+        names = list(inspect.signature(used).parameters)[1 if self.task.use else 0 :]
         told = (
             f"{name} {tuple(item.shape)}" if hasattr(item, "shape") else f"{name} = {item}"
             for name, item in zip(names, case, strict=True)
@@ -152,11 +165,12 @@ class CodeExercise(Exercise):
         return self.kind.task.reference, self.kind.task.mistakes
 
 
-def _run(function: Callable[..., Any], case: Case) -> Outcome:
-    """Run a reader's function on copies of a case's arguments."""
+def _run(function: Callable[..., Any], case: Case, use: Callable[..., Any] | None = None) -> Outcome:
+    """Run a reader's function on copies of a case's arguments, for a bounded time."""
     given = tuple(item.clone() if hasattr(item, "clone") else item for item in case)
     try:
-        value = function(*given)
+        with bounded():
+            value = function(*given) if use is None else use(function, *given)
     except (Exception, SystemExit) as error:  # whatever the reader's code raises is the reader's to see
         told = traceback.format_exception_only(error)[-1].strip()
         return Outcome(fault=f"your function raised `{shown(told, 120)}`.")
@@ -170,6 +184,8 @@ def _difference(seen: Any, expected: Any) -> str | None:
 
     if seen is None or seen is Ellipsis:
         return "your function returns nothing yet; end it with `return ...`."
+    if isinstance(expected, int):
+        return _number_difference(seen, expected)
     if not isinstance(seen, torch.Tensor):
         return f"expected a tensor, and got {type(seen).__name__}."
     if seen.layout != expected.layout or seen.device != expected.device or seen.is_nested:
@@ -184,8 +200,57 @@ def _difference(seen: Any, expected: Any) -> str | None:
         return "some of the numbers are `nan`."
     if torch.allclose(seen, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
         return None
-    place = tuple(int(i) for i in torch.unravel_index((seen - expected).abs().argmax(), seen.shape))
-    return f"at index {place} expected {expected[place].item():.6g}, and got {seen[place].item():.6g}."
+    gap = (seen != expected).int() if seen.dtype == torch.bool else (seen - expected).abs()
+    place = tuple(int(i) for i in torch.unravel_index(gap.argmax(), seen.shape))
+    wanted, found = (
+        t[place].item() if t.dtype == torch.bool else f"{t[place].item():.6g}" for t in (expected, seen)
+    )
+    return f"at index {place} expected {wanted}, and got {found}."
+
+
+def _number_difference(seen: Any, expected: int) -> str | None:
+    if isinstance(seen, bool) or not isinstance(seen, int | float):
+        return f"expected a number, and got {type(seen).__name__}."
+    return None if seen == expected else f"expected {expected:,}, and got {seen:,}."
+
+
+@contextmanager
+def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
+    """Stop the code inside after so many seconds, or once it asks for so many bytes more.
+
+    Raises TimeoutError, or lets an allocation fail with the error of whoever asked. Where the
+    system has no such limits (Windows; threads other than the main one) the code runs unbounded.
+    """
+    alarm = getattr(signal, "setitimer", None)
+    if alarm is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    import resource  # of Unix alone
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"no answer in {seconds:g} seconds; is there a loop that does not end?")
+
+    before, (soft, hard) = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_AS)
+    used = _address_space()
+    if used is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (used + memory, hard))
+    alarm(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        alarm(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int | None:
+    """The bytes of address space in use, where the system tells (Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except OSError:
+        return None
+    return pages * mmap.PAGESIZE
 
 
 def _unchanged(given: Case, case: Case) -> bool:

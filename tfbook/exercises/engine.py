@@ -6,7 +6,9 @@ compare it with the right one, then with each slip, and only then say what is wr
 Content lives in the section modules; kinds of answer in `kinds`.
 """
 
-from dataclasses import dataclass
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tfbook.exercises.expression import AnswerError
@@ -72,6 +74,9 @@ class Exercise:
     truth: Any
     mistakes: tuple[Mistake, ...]
     praise: str = "The last fold shows one way to get there."
+    run: str = ""  # code that measures what was predicted; shown with the verdict
+    again: Callable[[int], "Exercise"] | None = None  # the same exercise with numbers drawn from a seed
+    seed: int | None = None
 
     def key(self) -> tuple[Any, tuple[Mistake, ...]]:
         """The right answer and the known slips."""
@@ -83,16 +88,33 @@ class Exercise:
             value = self.kind.read(answer)
             truth, mistakes = self.key()
             if self.kind.same(value, truth):
-                return Verdict(True, self.praise)
+                return Verdict(True, self.praise + self._to_run())
             for mistake in mistakes:
                 if self.kind.same(value, mistake.answer):
                     return Verdict(False, mistake.diagnosis, mistake.name)
-            return Verdict(False, self.kind.wrong(value, truth))
+            return Verdict(False, self.kind.wrong(value, truth) + self._to_run())
         except AnswerError as error:
             return Verdict(False, f"{error}.", understood=False)
+
+    def _to_run(self) -> str:
+        return f"\n\nNow run it:\n\n```python\n{self.run}\n```" if self.run else ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # Looked up when shown: the forms know the exercises, and this is the one look back.
         from tfbook.interactive import exercise_form
 
         return exercise_form(self)._repr_mimebundle_()
+
+
+def drawn(
+    make: Callable[..., Exercise], numbers: Callable[[random.Random], dict[str, Any]], **first: Any
+) -> Exercise:
+    """An exercise whose numbers can be drawn anew: `first` are those in the book.
+
+    `make` writes the exercise for any numbers, `numbers` draws them from a seeded generator.
+    """
+
+    def again(seed: int) -> Exercise:
+        return replace(make(**numbers(random.Random(seed))), again=again, seed=seed)
+
+    return replace(make(**first), again=again)

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tfbook.interactive.calculators import calculator, respond_calculator
-from tfbook.interactive.exercise_forms import exercise_form, respond_exercise
+from tfbook.interactive.exercise_forms import exercise_form, respond_exercise, respond_redraw
 from tfbook.interactive.form import Field, Form, Response
 
 __all__ = ["Field", "Form", "Response", "calculator", "call", "exercise_form", "respond"]
 
 _ANSWERS: dict[str, Callable[[str, dict[str, Any]], Response]] = {
     "exercise": respond_exercise,
+    "redraw": respond_redraw,
     "calculator": respond_calculator,
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Field:
-    """One input. `kind` is text, area (many lines), slider, checkbox, radio, checkboxes or select.
+    """One input: text, area (many lines), slider, checkbox, radio, checkboxes, select or order.
 
     Neighbours of one `group` are folded away together, under its name. `options` are
     (value, label) pairs; a slider has `stops`, the values it can take, and shows a box beside it
@@ -42,6 +42,7 @@ class Form:
 
     `button` is the text of the button that asks; a form without one answers at every change.
     `first` is shown before anything is asked, and `folds` are (summary, HTML) below the answer.
+    A form that `redraws` can ask the same of other numbers; `seed` says of which.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Form:
     first: str = ""
     button: str = ""
     folds: tuple[tuple[str, str], ...] = ()
+    seed: int | None = None
+    redraws: bool = False
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         from tfbook.interactive.html import form_html  # only what is shown is loaded

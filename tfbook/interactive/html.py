@@ -16,9 +16,11 @@ NOT_LIVE = (
 
 def form_html(form: Form) -> str:
     """The whole form, filled with its first state. Buttons are off until the script turns them on."""
-    asks = json.dumps({"name": form.name, "arguments": {"id": form.id}}, sort_keys=True)
+    asks = json.dumps({"name": form.name, "arguments": {"id": form.id}, "seed": form.seed}, sort_keys=True)
     live = "false" if form.button else "true"
     button = f'<button type="submit" disabled>{escape(form.button)}</button>' if form.button else ""
+    if form.redraws:
+        button += ' <button type="button" class="tfb-redraw" hidden>Another like this</button>'
     folds = "".join(
         f"<details><summary>{escape(summary)}</summary><div>{body}</div></details>"
         for summary, body in form.folds
@@ -58,6 +60,8 @@ def _field(field: Field) -> str:
             checked = " checked" if field.value else ""
             box = f'<input type="checkbox" {_named(field)}{checked}>'
             return f'<label class="tfb-check">{box} <span>{escape(field.label)}</span></label>'
+        case "order":
+            return _order(field)
         case "select" | "area":
             body = _select(field) if field.kind == "select" else _area(field)
             return f'<label class="tfb-field">{_label(field)}{body}{_help(field)}</label>'
@@ -86,6 +90,20 @@ def _select(field: Field) -> str:
 def _area(field: Field) -> str:
     named = f'name="{field.name}" aria-label="{escape(field.label)}"'
     return f'<textarea {named} rows="5" spellcheck="false">{escape(str(field.value))}</textarea>'
+
+
+def _order(field: Field) -> str:
+    """A list to sort: each item has buttons to move it, and can be dragged where there is a mouse."""
+    items = "".join(
+        f'<li data-key="{key}" draggable="true"><span><b>{key}</b> {to_html_inline(label)}</span>'
+        f'<button type="button" data-move="-1" aria-label="move {key} up">&uarr;</button>'
+        f'<button type="button" data-move="1" aria-label="move {key} down">&darr;</button></li>'
+        for key, label in field.options
+    )
+    keys = ", ".join(key for key, _ in field.options)
+    hidden = f'<input type="hidden" name="{field.name}" value="{keys}">'
+    legend = f"<legend>{escape(field.label)}</legend>"
+    return f'<fieldset class="tfb-order">{legend}<ol>{items}</ol>{hidden}</fieldset>'
 
 
 def _slider(field: Field) -> str:

@@ -30,7 +30,7 @@ def build_widget(form: Form) -> ipw.VBox:
     result = ipw.HTMLMath(form.first)
 
     def ask(_: object = None) -> None:
-        values = {name: given.read() for name, given in inputs.items()}
+        values = {name: given.read() for name, given in inputs.items()} | {"seed": form.seed}
         response = respond({"name": form.name, "arguments": {"id": form.id, "values": values}})
         result.value = response.html
 
@@ -45,11 +45,25 @@ def build_widget(form: Form) -> ipw.VBox:
     else:
         for given in inputs.values():
             given.source.observe(ask, "value")
+    whole = ipw.VBox()
+    if form.redraws:
+        again = ipw.Button(description="Another like this")
+        again.on_click(lambda _: setattr(whole, "children", _redrawn(form).children))
+        parts.append(again)
     parts.append(result)
     parts += [
         ipw.HTMLMath(f"<details><summary>{name}</summary>{body}</details>") for name, body in form.folds
     ]
-    return ipw.VBox(parts)
+    whole.children = parts
+    return whole
+
+
+def _redrawn(form: Form) -> ipw.VBox:
+    """The same exercise with the next seed's numbers."""
+    from tfbook.exercises import exercise
+    from tfbook.interactive.exercise_forms import exercise_form  # forms are built there
+
+    return build_widget(exercise_form(exercise(form.id, (form.seed or 0) + 1)))
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,14 @@ def _input(field: Field) -> _Input:
             slider.observe(lambda change: setattr(box, "value", str(change["new"])), "value")
             box.observe(lambda change: _follow(slider, change["new"]), "value")
             return _Input(ipw.HBox([slider, box]), box, lambda: box.value)
+        case "order":
+            keys = [key for key, _ in field.options]
+            listed = "".join(f"<li><b>{key}</b> {to_html_inline(label)}</li>" for key, label in field.options)
+            shown_items = ipw.HTMLMath(f"<ul>{listed}</ul>")
+            typed = ipw.Text(
+                description=field.label, placeholder=", ".join(keys), style=_ALIGNED, layout=_WIDTH
+            )
+            return _Input(ipw.VBox([shown_items, typed]), typed, lambda: typed.value)
         case "select":
             pairs = [(label, value) for value, label in field.options]
             select = ipw.Dropdown(

@@ -118,13 +118,13 @@
         found[input.name] ??= [];
         if (input.checked) found[input.name].push(input.value);
       } else if (input.type === "checkbox") found[input.name] = input.checked;
-      if (["text", "textarea", "select-one"].includes(input.type)) found[input.name] = input.value;
+      if (["text", "textarea", "select-one", "hidden"].includes(input.type)) found[input.name] = input.value;
     }
     return found;
   }
 
   function enliven(form) {
-    const { name, arguments: known } = JSON.parse(form.dataset.asks);
+    const { name, arguments: known, seed } = JSON.parse(form.dataset.asks);
     const result = form.querySelector(".tfb-result");
     let asking = false;
     let again = false;
@@ -138,7 +138,7 @@
       do {
         again = false;
         form.classList.add("tfb-busy");
-        const response = await ask(form, { name, arguments: { ...known, values: values(form) } });
+        const response = await ask(form, { name, arguments: { ...known, values: { ...values(form), seed } } });
         if (response && !again) show(response);
       } while (again);
       form.classList.remove("tfb-busy");
@@ -153,10 +153,21 @@
         window.MathJax.typesetPromise([result]);
       }
       if (name === "exercise" && status === "correct") remember(known.id);
+      form.dispatchEvent(new CustomEvent("tfb-answered", { bubbles: true, detail: { id: known.id, status } }));
     }
 
     for (const wake of ["focusin", "pointerdown", "input"]) {
       form.addEventListener(wake, ({ target }) => target.closest("button[type=button], details") || startRuntime(form));
+    }
+    for (const list of form.querySelectorAll(".tfb-order")) sortable(list);
+    const redraw = form.querySelector(".tfb-redraw");
+    if (redraw) {
+      redraw.hidden = false;
+      redraw.onclick = async () => {
+        const next = { name: "redraw", arguments: { ...known, values: { seed: (seed ?? 0) + 1 } } };
+        const response = await ask(form, next);
+        if (response) replaceForm(form, response.html);
+      };
     }
     const restored = restore(form);
     const follow = form.dataset.live === "true" ? linkToState(form) : () => {};
@@ -173,6 +184,58 @@
         delete form.dataset.status; // the verdict was on another answer
         result.textContent = "";
       }
+    });
+  }
+
+  // Another exercise takes a form's place: the same HTML that a page is built with.
+  function replaceForm(form, html) {
+    const box = Object.assign(document.createElement("div"), { innerHTML: html });
+    const fresh = box.querySelector("form");
+    form.replaceWith(fresh);
+    forms.splice(forms.indexOf(form), 1, fresh);
+    welcome(fresh);
+    fresh.querySelector("input, select")?.focus();
+  }
+
+  function welcome(form) {
+    enliven(form);
+    note(form, runtime.state === "off" ? runtime.reason : "");
+    for (const button of form.querySelectorAll("button[type=submit]")) button.disabled = runtime.state === "off";
+    if (window.MathJax?.typesetPromise) window.MathJax.typesetPromise([form]);
+    showProgress(answered());
+  }
+
+  // A list whose items move by buttons or by dragging; the hidden input tells their order.
+  function sortable(box) {
+    const list = box.querySelector("ol");
+    const told = box.querySelector("input");
+    const follow = () => {
+      told.value = [...list.children].map((item) => item.dataset.key).join(", ");
+      told.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    list.addEventListener("click", ({ target }) => {
+      const step = Number(target.dataset.move || 0);
+      const item = target.closest("li");
+      const other = step < 0 ? item?.previousElementSibling : item?.nextElementSibling;
+      if (!step || !other) return;
+      if (step < 0) other.before(item);
+      else other.after(item);
+      target.focus();
+      follow();
+    });
+    let dragged = null;
+    list.addEventListener("dragstart", ({ target }) => (dragged = target.closest("li")));
+    list.addEventListener("dragover", (event) => {
+      const over = event.target.closest("li");
+      if (!dragged || !over || over === dragged) return;
+      event.preventDefault();
+      const { top, height } = over.getBoundingClientRect();
+      if (event.clientY < top + height / 2) over.before(dragged);
+      else over.after(dragged);
+    });
+    list.addEventListener("dragend", () => {
+      dragged = null;
+      follow();
     });
   }
 

@@ -1,0 +1,68 @@
+"""Short ways to write an exercise. See "Writing an exercise" in the book's apparatus."""
+
+from dataclasses import replace
+from typing import Any
+
+from tfbook.exercises.code import Code, CodeExercise
+from tfbook.exercises.compound import Blank, Blanks
+from tfbook.exercises.engine import Exercise, Kind, Mistake
+from tfbook.exercises.kinds import Choice, Integer, Option
+
+
+def ask(section: str, kind: Kind, truth: Any, *slips: tuple[str, Any, str], **texts: Any) -> Exercise:
+    """An exercise with a computed answer. Each slip is (name, the answer it leads to, what to say).
+
+    A slip that happens to lead to the right answer, or to that of an earlier slip, is left out:
+    with drawn numbers that can be so.
+    """
+    asked = Exercise(section=section, kind=kind, truth=truth, mistakes=(), **texts)
+    mistakes: list[Mistake] = []
+    for slip in (Mistake(*told) for told in slips):
+        value = kind.read(example_answer(asked, slip))
+        if not any(kind.same(value, other) for other in (truth, *(m.answer for m in mistakes))):
+            mistakes.append(slip)
+    return replace(asked, mistakes=tuple(mistakes))
+
+
+def choose(section: str, *options: Option | str, many: bool = False, **texts: Any) -> Exercise:
+    """A choice. A right option is its text alone; a wrong one is `no(text, slip, feedback)`."""
+    kind = Choice(tuple(Option(o) if isinstance(o, str) else o for o in options), many)
+    return Exercise(section=section, kind=kind, truth=kind.right(), mistakes=kind.mistakes(), **texts)
+
+
+def no(text: str, slip: str, feedback: str) -> Option:
+    """A wrong option."""
+    return Option(text, slip, feedback)
+
+
+def pick(*options: Option | str) -> Choice:
+    """A single choice as one blank of several."""
+    return Choice(tuple(Option(o) if isinstance(o, str) else o for o in options))
+
+
+def find_bug(
+    section: str, line: int, repairs: Choice, *slips: tuple[str, int, str], listing: str, **texts: Any
+) -> Exercise:
+    """Find the planted fault: the number of its line, and which repair mends it."""
+    lines = listing.strip("\n").split("\n")
+    numbered = "\n".join(f"{n:>2}  {text}" for n, text in enumerate(lines, 1))
+    kind = Blanks((Blank("The line of the fault", Integer("a line number")), Blank("The repair", repairs)))
+    right = repairs.right()
+    wrong_lines = [(name, (where, None), told) for name, where, told in slips]
+    wrong_repairs = [(m.name, (line, m.answer), m.diagnosis) for m in repairs.mistakes()]
+    texts["prompt"] = f"{texts['prompt']}\n\n```text\n{numbered}\n```"
+    return ask(section, kind, (line, right), *wrong_lines, *wrong_repairs, **texts)
+
+
+def write(section: str, home: str, name: str, remark: str, **texts: Any) -> Exercise:
+    """A function or class to write, whose reference, slips and cases stand in `home`."""
+    kind = Code(name, f"tfbook.exercises.{home}")
+    solution = f"```python\n{kind.reference_source()}\n```\n\n{remark}"
+    return CodeExercise(section=section, kind=kind, solution=solution, **texts)
+
+
+def example_answer(asked: Exercise, mistake: Mistake) -> Any:
+    """An answer that a reader who made this slip would give, complete."""
+    if not isinstance(asked.kind, Blanks):
+        return mistake.answer
+    return tuple(t if m is None else m for m, t in zip(mistake.answer, asked.truth, strict=True))
