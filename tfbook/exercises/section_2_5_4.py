@@ -118,10 +118,15 @@ def _direction() -> Exercise:
     )
 
 
+def _chunk(draw: random.Random) -> dict[str, int]:
+    queries = draw.randint(2, 12)
+    return {"T": queries, "S": queries + draw.randint(0, 9)}
+
+
 def _pairs() -> Exercise:
     return ask(
         S,
-        Expression(lambda draw: (lambda t: {"T": t, "S": t + draw.randint(0, 9)})(draw.randint(2, 12))),
+        Expression(_chunk),
         "T(T + 1)/2 + T (S - T)",
         ("all", "T S", "That is every pair. The mask forbids keys after the query's own position."),
         (
@@ -307,17 +312,17 @@ def _draw_reads(draw: random.Random) -> dict[str, int]:
     return {"length": length, "source": length + draw.randint(1, 9), "position": draw.randint(2, length - 1)}
 
 
+def _draw_prefix(draw: random.Random) -> dict[str, int]:
+    prefix = draw.randint(2, 9)
+    return {"prefix": prefix, "total": prefix + draw.randint(2, 9)}
+
+
 EXERCISES: tuple[Any, ...] = (
     drawn(_who_reads, _draw_reads, length=6, source=9, position=4),
     _what_differs(),
     _cross_scores(),
     _direction(),
-    drawn(
-        _prefix,
-        lambda draw: (lambda p: {"prefix": p, "total": p + draw.randint(2, 9)})(draw.randint(2, 9)),
-        prefix=4,
-        total=10,
-    ),
+    drawn(_prefix, _draw_prefix, prefix=4, total=10),
     _order(),
     _pairs(),
     _default(),

@@ -360,7 +360,7 @@ EXERCISES: tuple[Any, ...] = (
         batch=2,
         length=8192,
         n_kv_heads=8,
-    ),  # fmt: skip
+    ),
     _order(),
     _crossing(),
     _overtakes(),

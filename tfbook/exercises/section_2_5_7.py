@@ -41,14 +41,15 @@ def _block(d: int) -> Exercise:
     )
 
 
+def _query(draw: random.Random) -> dict[str, int]:
+    queries = draw.randint(6, 12)
+    return {"t": draw.randint(0, 5), "T": queries, "S": queries + draw.randint(0, 9)}
+
+
 def _rule() -> Exercise:
     return ask(
         S,
-        Expression(
-            lambda draw: (lambda t, queries, extra: {"t": t, "T": queries, "S": queries + extra})(
-                draw.randint(0, 5), draw.randint(6, 12), draw.randint(0, 9)
-            )
-        ),
+        Expression(_query),
         "t + S - T",
         ("no-offset", "t", "That aligns the first query with the first key, which holds only when T = S."),
         ("whole-cache", "S - T", "That is the cached part. The query also reads the new keys up to its own."),
