@@ -1,6 +1,7 @@
 """A grader is worth its rejections: every exercise with its solution, each slip, and noise."""
 
 import inspect
+import math
 import random
 import re
 from collections.abc import Callable
@@ -12,8 +13,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tests.strategies import BAD_ANSWERS
+from tfbook.exercises import _SECTIONS as SECTIONS
 from tfbook.exercises import check, exercise, exercises
-from tfbook.exercises.code import Code, CodeExercise, slip
+from tfbook.exercises.authoring import example_answer
+from tfbook.exercises.code import Code, CodeExercise, bounded, slip
+from tfbook.exercises.compound import Blanks, Bytes, Number, Ordering
 from tfbook.exercises.engine import Exercise
 from tfbook.exercises.kinds import Choice, Expression, Integer, Shape
 
@@ -38,21 +42,69 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
-def test_the_solution_is_accepted_and_every_slip_diagnosed_as_itself(asked: Exercise) -> None:
+def judged_rightly(asked: Exercise) -> None:
     truth, mistakes = asked.key()
     assert asked.check(truth).correct
-    assert len(mistakes) >= 3
     for mistake in mistakes:
-        verdict = asked.check(mistake.answer)
+        verdict = asked.check(example_answer(asked, mistake))
         assert not verdict.correct
-        assert verdict.mistake == mistake.name
+        assert verdict.mistake == mistake.name, (asked.id, asked.seed, mistake.name)
         assert verdict.message == mistake.diagnosis
 
 
 @pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
+def test_the_solution_is_accepted_and_every_slip_diagnosed_as_itself(asked: Exercise) -> None:
+    judged_rightly(asked)
+    several = isinstance(asked.kind, Choice) and asked.kind.many  # there each option is diagnosed for itself
+    assert len(asked.key()[1]) >= (6 if isinstance(asked, CodeExercise) else 2 if several else 3)
+
+
+@pytest.mark.parametrize("asked", [e for e in ALL if e.again], ids=lambda e: e.id)
+def test_redrawn_numbers_are_judged_as_rightly_and_reproducibly(asked: Exercise) -> None:
+    prompts = set()
+    for seed in range(60):
+        other = exercise(asked.id, seed)
+        assert (other.id, other.section, other.seed) == (asked.id, asked.section, seed)
+        assert other.mistakes
+        judged_rightly(other)
+        assert exercise(asked.id, seed).truth == other.truth
+        assert check(asked.id, other.truth, seed).correct
+        prompts.add(other.prompt)
+    assert len(prompts) > 2
+
+
+def test_there_is_enough_to_practise() -> None:
+    by_section = {section: exercises(section) for section in SECTIONS}
+    assert len(ALL) >= 60 and len(CODE) >= 14
+    assert all(len(found) >= 5 for section, found in by_section.items() if section != "self-test")
+    assert len(by_section["self-test"]) == 4
+    for section, found in by_section.items():
+        if section != "self-test":
+            assert sum(isinstance(e, CodeExercise) for e in found) >= 2, section
+            assert any("bug" in e.title.lower() for e in found), section
+    assert len({e.id for e in ALL}) == len(ALL)
+    assert sum(e.again is not None for e in ALL) >= 15
+
+
+def test_the_right_option_is_not_always_at_the_same_place() -> None:
+    single = [e.truth for e in ALL if isinstance(e.kind, Choice) and not e.kind.many]
+    assert len({tuple(t) for t in single}) > 2
+
+
+@pytest.mark.parametrize("asked", [e for e in ALL if e.run], ids=lambda e: e.id)
+def test_what_a_prediction_is_compared_with_runs(asked: Exercise, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(asked.run, {})
+    printed = capsys.readouterr().out
+    if asked.id == "verify-clones":
+        assert printed == "True\n"
+    else:
+        assert float(re.search(r"[\d.]+", printed).group()) == pytest.approx(float(asked.truth), rel=0.3)
+    assert asked.run in asked.check(asked.truth).message
+
+
+@pytest.mark.parametrize("asked", ALL, ids=lambda e: e.id)
 def test_the_texts_are_there(asked: Exercise) -> None:
-    assert asked.prompt and asked.hints and asked.solution and asked.section == "2.5.1"
+    assert asked.prompt and asked.hints and asked.solution and asked.section in SECTIONS
     assert all(len(mistake.diagnosis) > 15 for mistake in asked.key()[1])
 
 
@@ -69,23 +121,42 @@ def test_bad_input_is_never_accepted_and_gets_a_sentence(asked: Exercise, answer
 @pytest.mark.parametrize("asked", [e for e in ALL if not isinstance(e.kind, Code)], ids=lambda e: e.id)
 def test_two_hundred_random_answers_are_rejected(asked: Exercise) -> None:
     draw = random.Random(251)
-    truth = asked.truth
+    rejected = 0
     for _ in range(200):
-        match asked.kind:
-            case Integer():
-                answer: Any = draw.choice(
-                    [draw.randint(-10, 10**9), truth + draw.choice([-1, 1]), truth * draw.randint(2, 9)]
-                )
-            case Expression():
-                answer = (
-                    f"{draw.randint(0, 5)} d**2 + {draw.randint(3, 9)} d n_kv d_h + {draw.randint(0, 3)} H"
-                )
-            case Shape():
-                answer = tuple(draw.choice([8, 12, 64, 512, 768]) for _ in range(draw.randint(1, 5)))
-            case Choice(by_key=options, many=many):
-                answer = draw.sample(list(options), draw.randint(1, len(options)) if many else 1)
-        wanted = frozenset(answer) if isinstance(asked.kind, Choice) else answer
-        assert asked.check(answer).correct == (wanted == truth), answer
+        answer = random_answer(asked.kind, asked.truth, draw)
+        value = asked.kind.read(answer)
+        verdict = asked.check(answer)
+        assert verdict.correct == asked.kind.same(value, asked.truth), answer
+        assert len(verdict.message) > 15
+        rejected += not verdict.correct
+    assert rejected > 100 or isinstance(asked.kind, Choice | Ordering)
+
+
+def random_answer(kind: Any, truth: Any, draw: random.Random) -> Any:
+    """A readable answer, near the right one often enough to matter."""
+    match kind:
+        case Integer() | Bytes():
+            near = [
+                truth + draw.choice([-7, 7]) * max(truth // 50, 1),
+                truth * draw.randint(2, 9),
+                draw.randint(1, 10**9),
+            ]
+            return abs(draw.choice(near))
+        case Number():
+            return float(truth) * draw.choice([0.5, 0.8, 1.3, 2, 3, -1, 100])
+        case Expression():
+            names = list(kind.symbols)
+            terms = [f"{draw.randint(1, 9)} {draw.choice(names)}" for _ in range(3)]
+            return " + ".join(terms) + f"**{draw.randint(1, 3)}"
+        case Shape():
+            return tuple(draw.choice([8, 12, 64, 512, 768, 1]) for _ in range(draw.randint(1, 5)))
+        case Choice(by_key=options, many=many):
+            return draw.sample(list(options), draw.randint(1, len(options)) if many else 1)
+        case Ordering(by_key=items):
+            return draw.sample(list(items), len(items))
+        case Blanks(blanks=blanks):
+            return [random_answer(b.kind, t, draw) for b, t in zip(blanks, truth, strict=True)]
+    raise AssertionError(kind)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +227,38 @@ def sdpa_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(query, key, identity, attn_mask=mask, enable_gqa=True)
 
 
+class WrappedRMSNorm(torch.nn.RMSNorm):
+    def __init__(self, d: int, eps: float) -> None:
+        super().__init__(d, eps)
+
+
+def looped_cross_attention(x: Tensor, memory: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor) -> Tensor:
+    output = torch.zeros(*x.shape[:2], w_v.shape[1])
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            scores = torch.stack([(x[b, t] @ w_q) @ (m @ w_k) for m in memory[b]]) / w_q.shape[1] ** 0.5
+            output[b, t] = (scores.softmax(0)[:, None] * (memory[b] @ w_v)).sum(0)
+    return output
+
+
+def looped_top_p(probabilities: Tensor, p: float) -> Tensor:
+    kept, total = torch.zeros_like(probabilities), 0.0
+    for i in sorted(range(len(probabilities)), key=lambda i: -probabilities[i]):
+        if total >= p:
+            break
+        kept[i], total = probabilities[i], total + float(probabilities[i])
+    return kept / kept.sum()
+
+
+def preallocated_step(
+    x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, keys: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    grown = [torch.empty(old.shape[0], old.shape[1] + 1, old.shape[2]) for old in (keys, values)]
+    for new, old, w in zip(grown, (keys, values), (w_k, w_v), strict=True):
+        new[:, :-1], new[:, -1:] = old, x @ w
+    return F.scaled_dot_product_attention(x @ w_q, *grown), *grown
+
+
 @pytest.mark.parametrize(
     ("id", "function"),
     [
@@ -163,6 +266,47 @@ def sdpa_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
         ("mha-from-scratch", einsum_attention),
         ("mha-from-scratch", looped_attention),
         ("gqa-repair", sdpa_weights),
+        ("ffn-code", lambda x, w1, b1, w2, b2: F.linear(F.relu(F.linear(x, w1.T, b1)), w2.T, b2)),
+        (
+            "swiglu-code",
+            lambda x, w1, w3, w2: torch.einsum("btf,fd->btd", (x @ w1) * (x @ w1).sigmoid() * (x @ w3), w2),
+        ),
+        ("layer-norm-code", lambda x, gain, bias, eps: F.layer_norm(x, x.shape[-1:], gain, bias, eps)),
+        ("rms-norm-code", WrappedRMSNorm),
+        (
+            "pre-ln-block-code",
+            lambda x, attention, feed_forward, norm_1, norm_2: (
+                (y := x.add(attention(norm_1(x)))) + feed_forward(norm_2(y))
+            ),
+        ),
+        (
+            "causal-mask-code",
+            lambda queries, keys: torch.arange(keys) <= torch.arange(keys - queries, keys)[:, None],
+        ),
+        (
+            "masked-attention-code",
+            lambda query, key, value, mask: F.scaled_dot_product_attention(query, key, value, attn_mask=mask),
+        ),
+        ("cross-attention-code", looped_cross_attention),
+        (
+            "parameter-count-code",
+            lambda vocab, d, n_layers, d_ff, d_kv, tied: (
+                d * (vocab * (2 - tied) + 1 + n_layers * 2 * (d + d_kv + d_ff + 1))
+            ),
+        ),
+        (
+            "pass-flops-code",
+            lambda batch, length, d, n_layers, vocab: sum(
+                batch * (n_layers * (24 * d * d + 4 * length * d) + 2 * vocab * d) for _ in range(length)
+            ),
+        ),
+        ("kv-bytes-code", lambda *sizes: 2 * math.prod(sizes)),
+        (
+            "next-token-loss-code",
+            lambda logits, ids: -logits.log_softmax(-1)[:, :-1].gather(2, ids[:, 1:, None]).mean(),
+        ),
+        ("top-p-code", looped_top_p),
+        ("cached-step-code", preallocated_step),
     ],
 )
 def test_differently_written_solutions_are_accepted(id: str, function: Callable[..., Tensor]) -> None:
@@ -195,14 +339,24 @@ def spoiled(reference: Callable[..., Tensor], how: str) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.parametrize("asked", CODE, ids=lambda e: e.id)
+# Spoiling a result, a class or a tuple takes other means than spoiling a tensor.
+TENSOR_CODE = [
+    e
+    for e in CODE
+    if e.kind.task.use is None
+    and e.kind.home.rsplit(".", 1)[1] != "account_code"
+    and e.id != "causal-mask-code"
+]
+
+
+@pytest.mark.parametrize("asked", TENSOR_CODE, ids=lambda e: e.id)
 @pytest.mark.parametrize(
     ("how", "told"),
     [
         ("changes its input", "changes its input in place"),
         ("raises", "raised `RuntimeError: my own fault`"),
         ("returns nan", "`nan`"),
-        ("returns a list", "got list"),
+        ("returns a list", "expected a tensor, and got"),
         ("returns float64", "got torch.float64"),
         ("returns the input", "expected"),
         ("slightly off", "expected"),
@@ -265,6 +419,25 @@ def test_a_partial_choice_does_not_give_the_rest_away() -> None:
     assert "**a**" not in message and "**b**" not in message and "**d**" not in message
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("while True: pass", "TimeoutError: no answer in 1 seconds"),
+        ("import torch; torch.ones(2**33)", "memory"),
+        ("x = []\nwhile True: x.append(bytes(2**26))", "MemoryError"),
+        ("def f(): f()\nf()", "RecursionError"),
+    ],
+)
+def test_time_and_memory_are_bounded(code: str, told: str) -> None:
+    with (
+        pytest.raises((TimeoutError, MemoryError, RuntimeError, RecursionError)) as caught,
+        bounded(1, 2**29),
+    ):
+        exec(code, {})
+    assert told in f"{caught.type.__name__}: {caught.value}"
+    torch.ones(2**20)  # the limits are lifted again
+
+
 def test_code_with_other_arguments_is_told_the_signature() -> None:
     assert "split_heads(x, n_heads)" in check("mha-split-heads", lambda x: x).message
     assert "hand over the function itself" in check("mha-split-heads", torch.ones(2)).message
@@ -286,7 +459,7 @@ def test_the_matrix(capsys: pytest.CaptureFixture[str]) -> None:
         print()
         for asked in ALL:
             _, mistakes = asked.key()
-            caught = [asked.check(mistake.answer).mistake == mistake.name for mistake in mistakes]
+            caught = [asked.check(example_answer(asked, m)).mistake == m.name for m in mistakes]
             kind, told = type(asked.kind).__name__, f"{sum(caught)}/{len(caught)}"
             print(f"  {asked.section} {asked.id:<26} {kind:<10} slips diagnosed {told}")
             assert all(caught)

@@ -12,6 +12,9 @@ from tfbook.exercises.expression import AnswerError, evaluate, shown
 from tfbook.exercises.kinds import Integer
 
 
+_HUGE = 10**24  # beyond which a number is not repeated
+
+
 @dataclass(frozen=True)
 class Bytes:
     """A size in bytes with any unit, such as `0.75 GiB`, `768 MiB` or `805306368`; arithmetic counts bytes.
@@ -39,6 +42,8 @@ class Bytes:
     def wrong(self, value: int, truth: int) -> str:
         """The direction, and the factor where it is a simple one."""
         side = "large" if value > truth else "small"
+        if value >= _HUGE:
+            return "That is more than all the memory there is. Open a hint."
         ratio = Fraction(max(value, truth), max(min(value, truth), 1))
         simple = next((n for n in range(2, 129) if abs(ratio - n) * 200 <= n), None)
         by = f" by a factor of {simple}" if simple else ""
@@ -76,7 +81,8 @@ class Number:
         if value and self.same(value / 100, truth):
             return "That is the number in per cent; write it with %."
         side = "large" if value > truth else "small"
-        return f"{float(value):.4g} is too {side}. Open a hint."
+        told = f"{float(value):.4g}" if abs(value) < _HUGE else "That number"
+        return f"{told} is too {side}. Open a hint."
 
 
 @dataclass(frozen=True)

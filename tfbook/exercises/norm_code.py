@@ -153,7 +153,12 @@ RMSNORM = CodeTask(
             ("+ self.eps).sqrt()", ").sqrt() + self.eps"),
             diagnosis="eps stands under the root.",
         ),
-        slip("no-eps", RMSNorm, ("+ self.eps)", "+ 0 * self.eps)"), diagnosis="eps is missing."),
+        slip(
+            "no-eps",
+            RMSNorm,
+            ("+ self.eps)", "+ 0 * self.eps)"),
+            diagnosis="eps is missing: it keeps the root away from zero.",
+        ),
         slip("no-root", RMSNorm, (".sqrt()", ""), diagnosis="You divide by the mean square; take its root."),
         slip(
             "no-gain",

@@ -6,7 +6,7 @@ from typing import Any
 from tfbook.accounting import attention_parameters, attention_shapes
 from tfbook.config import TransformerConfig
 from tfbook.exercises.code import Code, CodeExercise
-from tfbook.exercises.engine import Exercise, Mistake
+from tfbook.exercises.engine import Exercise, Mistake, drawn
 from tfbook.exercises.kinds import Choice, Expression, Integer, Option, Shape
 
 SECTION = "2.5.1"
@@ -78,8 +78,8 @@ def _shape_path() -> Exercise:
     )
 
 
-def _parameters() -> Exercise:
-    config = TransformerConfig(d_model=512, n_heads=8)
+def _parameters(d_model: int, n_heads: int) -> Exercise:
+    config = TransformerConfig(d_model=d_model, n_heads=n_heads)
     d, d_h, H = config.d_model, config.d_head, config.n_heads  # noqa: N806  the book's symbols
     truth = attention_parameters(config).total
     without_bias = attention_parameters(config.replace(qkv_bias=False, output_bias=False)).total
@@ -350,8 +350,8 @@ def _grouped_formula() -> Exercise:
     )
 
 
-def _score_numbers() -> Exercise:
-    config, batch, length = TransformerConfig(d_model=768, n_heads=12), 8, 1024
+def _score_numbers(batch: int, length: int, n_heads: int) -> Exercise:
+    config = TransformerConfig(d_model=64 * n_heads, n_heads=n_heads)
     truth = next(row.elements for row in attention_shapes(config, batch, length) if row.name == "scores")
     heads = config.n_heads
     return Exercise(
@@ -649,11 +649,24 @@ def _code(name: str, remark: str, **texts: Any) -> Exercise:
     return CodeExercise(section=SECTION, kind=kind, solution=solution, **texts)
 
 
+def _draw_layer(draw: random.Random) -> dict[str, int]:
+    n_heads = draw.choice([4, 8, 16])
+    return {"d_model": n_heads * draw.choice([24, 32, 48, 96, 128]), "n_heads": n_heads}
+
+
+def _draw_scores(draw: random.Random) -> dict[str, int]:
+    return {
+        "batch": draw.randint(3, 7),
+        "length": 100 * draw.randint(3, 30),
+        "n_heads": draw.choice([9, 10, 14, 20]),
+    }
+
+
 EXERCISES = (
     _shape_path(),
-    _parameters(),
+    drawn(_parameters, _draw_layer, d_model=512, n_heads=8),
     _heads_and_count(),
-    _score_numbers(),
+    drawn(_score_numbers, _draw_scores, batch=8, length=1024, n_heads=12),
     _head_width_given(),
     _grouped_formula(),
     _score_rank(),

@@ -101,14 +101,14 @@ def _thirds(d: int) -> Exercise:
 
 def _norms() -> Exercise:
     post = pick(
-        no("Y = X + Sub(LN(X))", "post-is-pre", "That is Pre-LN."),
+        no("Y = X + Sub(LN(X))", "post-is-pre", "That is Pre-LN: the norm stands before the sublayer."),
         "Y = LN(X + Sub(X))",
         no("Y = X + LN(Sub(X))", "post-inside", "Post-LN normalizes the whole sum."),
     )
     pre = pick(
         "Y = X + Sub(LN(X))",
         no("Y = LN(X) + Sub(LN(X))", "pre-normalized", "The residual path stays bare: X itself is added."),
-        no("Y = LN(X + Sub(X))", "pre-is-post", "That is Post-LN."),
+        no("Y = LN(X + Sub(X))", "pre-is-post", "That is Post-LN: the sum is normalized."),
     )
     why = pick(
         no("it has fewer parameters", "fewer", "Both have the same, but for Pre-LN's final norm."),
