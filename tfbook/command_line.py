@@ -6,6 +6,9 @@
     python -m tfbook flops     --config gpt2 --length 1 --past 511 --bandwidth "3.35 TB" --peak 989e12
     python -m tfbook capacity  --config llama-3-8b --memory "80 GB" --length 8192
     python -m tfbook presets
+    python -m tfbook exercises --list
+    python -m tfbook exercises --show kv-whole --seed 7 --key
+    python -m tfbook exercises --export quiz.json --seed 7
 
 `--config` takes a Hugging Face config.json, a folder that holds one, or the name of a preset. Sizes are
 bytes, GiB (2^30) and GB (10^9) apart. Bad input ends with exit status 2 and one sentence on
@@ -24,6 +27,11 @@ says (bytes, parameters, FLOPs) except seconds, rates and intensities:
     capacity  memory, weights, cache_per_sequence, sequences, free, cache_overtakes_at_batch,
               cache_overtakes_at_length (null where never)
     presets   {name: {title, source}}
+    exercises {format, seed, exercises [{id, section, title, kind, prompt, hints, redrawn, the options,
+              items or blanks of its kind, and with --key answer, slips, solution}]}
+
+`exercises --seed` draws other numbers, the same for the same seed: another sheet for every student.
+`--export` writes the exercises to a file and, with `--key`, the answer key with them.
 """
 
 import argparse
@@ -229,6 +237,47 @@ def _presets(options: argparse.Namespace) -> Result:
     )
 
 
+def _exercises(options: argparse.Namespace) -> Result:
+    from tfbook.exercises import exercise, exercises  # the commands about models need none
+    from tfbook.exercises.export import FORMAT, as_data, kind_name, quiz
+
+    try:
+        if options.show:
+            asked = exercise(options.show, options.seed)
+            data = as_data(asked, options.key)
+            told = {"format": FORMAT, "seed": options.seed, "exercises": [data]}
+            lines = [f"{asked.id} ({asked.section}, {data['kind']}): {asked.title}", "", asked.prompt]
+            lines += _choices(data) + [f"Hint: {hint}" for hint in asked.hints if options.key]
+            if options.key:
+                lines += ["", f"Answer: {data['answer']}", "", asked.solution, ""]
+                lines += [f"Slip {slip['answer']}: {slip['diagnosis']}" for slip in data["slips"]]
+            return told, "\n".join(lines)
+        told = quiz(options.section, options.seed, options.key)
+        found = exercises(options.section)
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
+    if options.export:
+        Path(options.export).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        return told, f"{len(found)} exercises written to {options.export}"
+    heads = ("exercise", "section", "kind", "numbers", "title")
+    cells = [
+        (one.id, one.section, kind_name(one.kind), "drawn" if one.again else "fixed", one.title)
+        for one in found
+    ]
+    return told, _page(
+        [f"{len(found)} exercises"], text_table(heads, cells), markdown_table(heads, cells), options
+    )
+
+
+def _choices(data: dict[str, Any]) -> list[str]:
+    """The options, items or blanks of an exercise, a line each."""
+    lettered = data.get("options") or data.get("items") or {}
+    lines = [f"  {key}  {text}" for key, text in lettered.items()]
+    for blank in data.get("blanks", []):
+        lines += [f"  {blank['label']}: ______", *_choices(blank)]
+    return lines
+
+
 def _page(lines: list[str], text: str, markdown: str, options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n\n" + (markdown if options.markdown else text)
 
@@ -293,6 +342,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--bandwidth": {"type": _rate, "metavar": "SIZE", "help": "of memory per second, such as '3.35 TB'"},
     "--peak": {"type": _number, "help": "FLOPs per second, such as 989e12"},
     "--memory": {"type": _size, "required": True, "metavar": "SIZE", "help": "such as '80 GB' or '24 GiB'"},
+    "--list": {"action": "store_true", "help": "list them (this is also what happens without options)"},
+    "--show": {"metavar": "ID", "help": "print one exercise"},
+    "--export": {"metavar": "FILE", "help": "write them as JSON"},
+    "--section": {"help": "only those of a section, such as 2.5.6"},
+    "--seed": {"type": _whole, "help": "draw other numbers"},
+    "--key": {"action": "store_true", "help": "with answers, slips and solutions"},
     "--reserve": {"type": _size, "default": 0, "metavar": "SIZE", "help": "memory kept free (0)"},
 }
 _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], Result], str, tuple[str, ...]]] = {
@@ -317,6 +372,11 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], Result], str, tuple[st
         ("--memory", "--length", "--source-length", "--dtype", "--kv-dtype", "--reserve"),
     ),
     "presets": (_presets, "the models known by name", ()),
+    "exercises": (
+        _exercises,
+        "the book's exercises, for teachers",
+        ("--list", "--show", "--export", "--section", "--seed", "--key"),
+    ),
 }
 
 
@@ -329,7 +389,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (run, told, options) in _COMMANDS.items():
         command = commands.add_parser(name, help=told, description=told)
         command.set_defaults(run=run)
-        if name != "presets":
+        if name not in ("presets", "exercises"):
             command.add_argument(
                 "--config",
                 required=True,

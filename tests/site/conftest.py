@@ -25,7 +25,17 @@ from playwright.sync_api import (
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 CHAPTER = "chapters/2-5-1-multi-head-attention"
-PAGES = ["chapters/index", CHAPTER, "chapters/calculators", "chapters/bibliography", "search", "genindex"]
+PAGES = [
+    "chapters/index",
+    CHAPTER,
+    "chapters/exercises",
+    "chapters/self-test",
+    "chapters/calculators",
+    "chapters/for-teachers",
+    "chapters/bibliography",
+    "search",
+    "genindex",
+]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -46,7 +46,8 @@ def find_bug(
     """Find the planted fault: the number of its line, and which repair mends it."""
     lines = listing.strip("\n").split("\n")
     numbered = "\n".join(f"{n:>2}  {text}" for n, text in enumerate(lines, 1))
-    kind = Blanks((Blank("The line of the fault", Integer("a line number")), Blank("The repair", repairs)))
+    as_code = Choice(tuple(replace(option, text=f"`{option.text}`") for option in repairs.options))
+    kind = Blanks((Blank("The line of the fault", Integer("a line number")), Blank("The repair", as_code)))
     right = repairs.right()
     wrong_lines = [(name, (where, None), told) for name, where, told in slips]
     wrong_repairs = [(m.name, (line, m.answer), m.diagnosis) for m in repairs.mistakes()]

@@ -11,7 +11,6 @@ from tfbook.exercises.engine import Kind
 from tfbook.exercises.expression import AnswerError, evaluate, shown
 from tfbook.exercises.kinds import Integer
 
-
 _HUGE = 10**24  # beyond which a number is not repeated
 
 

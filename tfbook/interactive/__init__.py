@@ -11,12 +11,15 @@ from typing import Any
 from tfbook.interactive.calculators import calculator, respond_calculator
 from tfbook.interactive.exercise_forms import exercise_form, respond_exercise, respond_redraw
 from tfbook.interactive.form import Field, Form, Response
+from tfbook.interactive.mixed_test import MixedTest, respond_score, respond_test
 
-__all__ = ["Field", "Form", "Response", "calculator", "call", "exercise_form", "respond"]
+__all__ = ["Field", "Form", "MixedTest", "Response", "calculator", "call", "exercise_form", "respond"]
 
 _ANSWERS: dict[str, Callable[[str, dict[str, Any]], Response]] = {
     "exercise": respond_exercise,
     "redraw": respond_redraw,
+    "test": respond_test,
+    "score": respond_score,
     "calculator": respond_calculator,
 }
 

@@ -84,7 +84,9 @@ def _field(kind: Kind, name: str, named: str) -> Field:
         case Number():
             unit = f", in {kind.unit}" if kind.unit else ""
             return Field(name, named or "Your answer", help=f"a number{unit}; arithmetic and % are welcome")
-    return Field(name, named or "Your answer", help="a whole number; arithmetic such as 3*2^4 is welcome")
+    usual = "a whole number; arithmetic such as 3*2^4 is welcome"
+    noun = getattr(kind, "noun", "a whole number")
+    return Field(name, named or "Your answer", help=usual if noun == "a whole number" else noun)
 
 
 def _how_to_hand_in(asked: Exercise) -> str:

@@ -60,7 +60,7 @@ class Form:
         from tfbook.interactive.html import form_html  # only what is shown is loaded
 
         bundle: dict[str, Any] = {"text/plain": f"{self.title} ({self.name} {self.id})"}
-        if not _html_would_win():
+        if not html_would_win():
             bundle["text/html"] = form_html(self)
         if "ipykernel" in sys.modules:
             from tfbook.interactive.widgets import widget_bundle
@@ -69,6 +69,6 @@ class Form:
         return bundle
 
 
-def _html_would_win() -> bool:
+def html_would_win() -> bool:
     """Whether this front end prefers HTML to a live widget when it is offered both, as Colab does."""
     return "google.colab" in sys.modules or "COLAB_RELEASE_TAG" in os.environ

@@ -22,8 +22,11 @@ def widget_bundle(form: Form) -> dict[str, Any]:
     return bundle
 
 
-def build_widget(form: Form) -> ipw.VBox:
-    """The whole form. Its answers come from the same function as those of the static page."""
+def build_widget(form: Form, answered: Callable[[str, bool], Any] | None = None) -> ipw.VBox:
+    """The whole form. Its answers come from the same function as those of the static page.
+
+    `answered` is told the id and whether it was right, at every answer that could be read.
+    """
     from tfbook.interactive import respond  # forms are built there: this is the way back
 
     inputs = {field.name: _input(field) for field in form.fields}
@@ -33,6 +36,8 @@ def build_widget(form: Form) -> ipw.VBox:
         values = {name: given.read() for name, given in inputs.items()} | {"seed": form.seed}
         response = respond({"name": form.name, "arguments": {"id": form.id, "values": values}})
         result.value = response.html
+        if answered is not None and response.status in ("correct", "wrong"):
+            answered(form.id, response.status == "correct")
 
     parts: list[ipw.Widget] = [ipw.HTMLMath(f"<b>{to_html_inline(form.title)}</b>{to_html(form.intro)}")]
     for group, members in groupby(form.fields, key=lambda field: field.group):

@@ -17,6 +17,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("build-finished", assets.copy_assets)
     app.connect("build-finished", mend.mend_pages)
     app.add_directive("calculator", pages.CalculatorDirective)
+    app.add_directive("exercises", pages.ExercisesDirective)
     app.set_html_assets_policy("always")  # a page whose only mathematics is in a form needs MathJax too
     app.add_css_file("tfbook/forms.css")
     app.add_js_file("tfbook/forms.js", loading_method="defer")

@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from tfbook.exercises import exercises
 from tfbook.exercises.code import Code
-from tfbook.interactive import calculator
+from tfbook.interactive import calculator, exercise_form
 from tfbook.interactive.html import form_html
 
 MATHJAX_PATH = "vendor/mathjax/tex-mml-chtml.js"
@@ -36,6 +36,20 @@ class CalculatorDirective(SphinxDirective):
         except KeyError as error:
             raise self.error(error.args[0]) from None
         return [nodes.raw("", html, format="html")]
+
+
+class ExercisesDirective(SphinxDirective):
+    """`:::{exercises} 2.5.6` puts all exercises of a section into a Markdown page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The forms, as HTML. Raises an error that names the page for an unknown section."""
+        try:
+            found = exercises(self.arguments[0])
+        except KeyError as error:
+            raise self.error(error.args[0]) from None
+        return [nodes.raw("", form_html(exercise_form(one)), format="html") for one in found]
 
 
 def complete_page(

@@ -296,6 +296,55 @@
     slider.setAttribute("aria-valuetext", box.value);
   }
 
+  // --- a mixed test: forms that Python draws, a clock, and the first verdicts ------------------
+
+  function prepareTest(box) {
+    const [start, finish] = [box.querySelector(".tfb-start"), box.querySelector(".tfb-finish")];
+    const [clock, place, score] = [".tfb-clock", ".tfb-questions", ".tfb-score"].map((name) => box.querySelector(name));
+    const first = new Map();
+    let ticking = 0;
+    note(box, "");
+    start.hidden = false;
+    box.addEventListener("tfb-answered", ({ target, detail }) => {
+      if (!["correct", "wrong"].includes(detail.status) || first.has(detail.id)) return;
+      first.set(detail.id, [target.closest("[data-section]").dataset.section, detail.status === "correct"]);
+    });
+    start.onclick = async () => {
+      const seed = crypto.getRandomValues(new Uint32Array(1))[0];
+      const response = await ask(box, { name: "test", arguments: { id: "mixed", values: { seed } } });
+      if (!response) return;
+      first.clear();
+      score.textContent = "";
+      place.innerHTML = response.html;
+      for (const form of place.querySelectorAll("form")) {
+        forms.push(form);
+        welcome(form);
+      }
+      start.textContent = "Start another test";
+      finish.hidden = false;
+      place.querySelector("input, select")?.focus();
+      const end = Date.now() + 60_000 * Number(box.dataset.minutes);
+      clearInterval(ticking);
+      const tick = () => {
+        const left = Math.max(0, Math.round((end - Date.now()) / 1000));
+        clock.textContent = left ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left` : "Time is up. Finish when you like.";
+        if (!left) clearInterval(ticking);
+      };
+      ticking = setInterval(tick, 1000);
+      tick();
+    };
+    finish.onclick = async () => {
+      clearInterval(ticking);
+      const answers = [...place.querySelectorAll("[data-section]")].map((part) => {
+        const { arguments: known } = JSON.parse(part.querySelector("form").dataset.asks);
+        return first.get(known.id) ?? [part.dataset.section, false];
+      });
+      const response = await ask(box, { name: "score", arguments: { id: "mixed", values: { answers } } });
+      if (response) score.innerHTML = response.html;
+      score.scrollIntoView({ block: "nearest" });
+    };
+  }
+
   // --- progress, kept in this browser alone ------------------------------------------------
 
   let fallback = new Set(); // for a browser that keeps no storage: progress until the page is left
@@ -336,13 +385,56 @@
       const done = list.filter((id) => ids.has(id)).length;
       const where = section ? "in this section" : "in the book";
       place.textContent = `${done} of ${list.length} self-tests answered ${where}. `;
-      if (done) {
-        const reset = document.createElement("button");
-        reset.type = "button";
-        reset.textContent = "Start over";
-        reset.onclick = () => store(new Set([...answered()].filter((id) => !list.includes(id))));
-        place.append(reset);
-      }
+      if (!section) place.append(bySection(all, ids));
+      if (done) place.append(button("Start over", () => store(new Set([...answered()].filter((id) => !list.includes(id))))));
+      if (!section) place.append(" ", button("Save to a file", saveProgress), " ", fileChooser());
+    }
+  }
+
+  const button = (text, onclick) => Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick });
+
+  function bySection(all, ids) {
+    const list = document.createElement("ul");
+    for (const [section, known] of Object.entries(all)) {
+      const text = `${section}: ${known.filter((id) => ids.has(id)).length} of ${known.length}`;
+      list.append(Object.assign(document.createElement("li"), { textContent: text }));
+    }
+    return list;
+  }
+
+  // Progress as a file: to carry it to another browser, or to hand it in. Nothing is sent anywhere.
+  function saveProgress() {
+    const text = JSON.stringify({ format: "tfbook-progress-1", answered: [...answered()].sort() }, null, 1);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    link.download = "tfbook-progress.json";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  function fileChooser() {
+    const label = Object.assign(document.createElement("label"), { className: "tfb-load", textContent: "Load a file " });
+    const input = Object.assign(document.createElement("input"), { type: "file", accept: ".json,application/json" });
+    const said = Object.assign(document.createElement("span"), { className: "tfb-note" });
+    said.setAttribute("role", "status");
+    input.onchange = async () => {
+      const file = input.files[0];
+      if (!file) return;
+      const found = file.size < 1_000_000 ? readProgress(await file.text()) : null;
+      if (found) store(new Set([...answered(), ...found]));
+      else said.textContent = " This is no progress file of the book; choose a tfbook-progress.json.";
+    };
+    label.append(input, said);
+    return label;
+  }
+
+  function readProgress(text) {
+    try {
+      const { format, answered: found } = JSON.parse(text);
+      const fits = format === "tfbook-progress-1" && Array.isArray(found) && found.every((id) => typeof id === "string");
+      return fits ? found : null;
+    } catch {
+      return null; // no JSON, or none of ours
     }
   }
 
@@ -353,6 +445,7 @@
       enliven(form);
       note(form, "");
     }
+    for (const box of document.querySelectorAll(".tfb-test")) prepareTest(box);
     enable(true);
     showProgress(answered());
     addEventListener("storage", () => showProgress(answered())); // another tab answered something
