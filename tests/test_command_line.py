@@ -10,6 +10,7 @@ import pytest
 from tfbook import __version__
 from tfbook.accounting import PRESETS, capacity, count_parameters, forward_flops, kv_cache, preset
 from tfbook.command_line import main
+from tfbook.exercises import check, exercise, exercises
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -84,6 +85,34 @@ def test_every_preset_prints_its_tables(capsys: pytest.CaptureFixture[str], name
         assert "| --: |" in markdown
 
 
+def test_exercises_for_teachers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    listed = run(capsys, "exercises", "--list")
+    assert f"{len(exercises())} exercises" in listed and "kv-whole" in listed
+    assert "kv-whole" not in run(capsys, "exercises", "--section", "2.5.1")
+    shown = run(capsys, "exercises", "--show", "kv-whole", "--seed", "7")
+    asked = exercise("kv-whole", 7)
+    assert asked.prompt in shown and str(asked.truth) not in shown
+    key = run(capsys, "exercises", "--show", "kv-whole", "--seed", "7", "--key")
+    assert str(asked.truth) in key and asked.mistakes[0].diagnosis in key
+    file = tmp_path / "quiz.json"
+    run(capsys, "exercises", "--export", str(file), "--seed", "7")
+    sheet = json.loads(file.read_text("utf-8"))
+    assert sheet["format"] == "tfbook-quiz-1" and len(sheet["exercises"]) == len(exercises())
+    assert all("answer" not in one and "solution" not in one for one in sheet["exercises"])
+    run(capsys, "exercises", "--export", str(file), "--seed", "7", "--key")
+    for one in json.loads(file.read_text("utf-8"))["exercises"]:
+        if one["kind"] != "code":
+            answer = one["answer"]
+            assert check(one["id"], answer, 7).correct, one
+        assert len(one["slips"]) >= 1 and one["solution"]
+    assert told(capsys, "exercises", "--show", "ffn-hull")["exercises"][0]["options"].keys() == {
+        "a",
+        "b",
+        "c",
+        "d",
+    }
+
+
 def test_a_file_and_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(PRESETS["gpt2"].config))
     by_name = run(capsys, "params", "--config", "gpt2")
@@ -107,6 +136,9 @@ def test_a_file_and_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         ("flops --config gpt2 --bandwidth 1kB --peak nan", "peak=nan is no positive number"),
         ("params", "the following arguments are required: --config"),
         ("params --config gpt2 --json --markdown", "not allowed with argument"),
+        ("exercises --show nope", "exercise 'nope' does not exist"),
+        ("exercises --section 9", "section '9' has no exercises"),
+        ("exercises --export /nowhere/quiz.json", "No such file or directory"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
         ("", "the following arguments are required: COMMAND"),
         ("params --config gpt2 --batch 3", "unrecognized arguments: --batch 3"),

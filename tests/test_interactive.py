@@ -7,17 +7,24 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import ipywidgets as ipw
 import pytest
 
+import tests.example_exercise
+from tests.example_exercise import MINE
 from tests.strategies import BAD_ANSWERS
 from tfbook.accounting import PRESETS, kv_cache, preset
 from tfbook.exercises import exercise, exercises
+from tfbook.exercises.authoring import example_answer
+from tfbook.exercises.compound import Blanks, Number
 from tfbook.interactive import calculator, call, exercise_form
 from tfbook.interactive.calculators import CALCULATORS
 from tfbook.interactive.html import form_html
 from tfbook.interactive.markup import to_html
+from tfbook.interactive.mixed_test import QUESTIONS, MixedTest, questions
+from tfbook.interactive.mixed_widget import build_test_widget
 from tfbook.interactive.svg import bars, curves, stacked_bar
 from tfbook.interactive.widgets import build_widget
 
@@ -273,3 +280,105 @@ heavy = {{"torch", "numpy", "matplotlib", "ipywidgets", "IPython", "tqdm"}} & sy
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_other_numbers_are_asked_and_judged_by_their_seed() -> None:
+    asked = exercise("kv-whole", 7)
+    form = ask_raw({"name": "redraw", "arguments": {"id": "kv-whole", "values": {"seed": 7}}})["html"]
+    assert '"seed": 7' in form.replace("&quot;", '"') and asked.prompt.split("B = ")[1][:3] in form
+    assert ask("exercise", "kv-whole", answer=str(asked.truth), seed=7)["status"] == "correct"
+    assert ask("exercise", "kv-whole", answer=str(asked.truth))["status"] == "wrong"
+    for seed in (-1, 2**40, "7", 1.5, None, [], True):  # what is no seed means the numbers of the book
+        truth = str(exercise("kv-whole").truth)
+        assert ask("exercise", "kv-whole", answer=truth, seed=seed)["status"] == "correct"
+
+
+def ask_raw(request: object) -> dict[str, str]:
+    return json.loads(call(json.dumps(request)))
+
+
+@pytest.mark.parametrize("asked", [e for e in exercises() if isinstance(e.kind, Blanks)], ids=lambda e: e.id)
+def test_blanks_are_answered_one_by_one(asked) -> None:
+    def filled(answer: tuple[object, ...]) -> dict[str, object]:
+        return {
+            f"answer.{i}": _typed(b.kind, part)
+            for i, (b, part) in enumerate(zip(asked.kind.blanks, answer, strict=True))
+        }
+
+    assert ask("exercise", asked.id, **filled(asked.truth))["status"] == "correct"
+    for mistake in asked.mistakes:
+        told = ask("exercise", asked.id, **filled(example_answer(asked, mistake)))
+        assert told["status"] == "wrong"
+    assert ask("exercise", asked.id)["status"] == "unreadable"
+
+
+def _typed(kind: object, part: object) -> object:
+    """An answer as a form sends it."""
+    if isinstance(part, frozenset):
+        return ", ".join(sorted(part))
+    return part if isinstance(part, str) else f"{float(part):.12g}" if isinstance(kind, Number) else str(part)
+
+
+def test_a_mixed_test_covers_all_sections_and_is_the_same_for_a_seed() -> None:
+    for seed in range(20):
+        drawn = questions(seed)
+        assert len({one.id for one in drawn}) == QUESTIONS
+        assert {one.section for one in drawn} == {f"2.5.{n}" for n in range(1, 8)}
+        assert [one.prompt for one in questions(seed)] == [one.prompt for one in drawn]
+    html = ask_raw({"name": "test", "arguments": {"id": "mixed", "values": {"seed": 3}}})["html"]
+    assert html.count("<form") == QUESTIONS
+    assert len({tuple(one.id for one in questions(seed)) for seed in range(20)}) > 15
+
+
+def test_the_score_is_by_section_with_links_to_what_was_missed() -> None:
+    answers = [["2.5.1", True], ["2.5.1", False], ["2.5.6", True], ["<b>", True], "x", ["2.5.6"]]
+    html = ask_raw({"name": "score", "arguments": {"id": "mixed", "values": {"answers": answers}}})["html"]
+    assert "2 of 3 right at the first answer" in html and "<b>x" not in html
+    assert 'href="2-5-1-multi-head-attention.html"' in html and "2-5-6" not in html
+    assert "0 of 0" in ask_raw({"name": "score", "arguments": {"id": "mixed", "values": {}}})["html"]
+    for name in ("test", "score"):
+        assert ask_raw({"name": name, "arguments": {"id": "other", "values": {}}})["status"] == "error"
+
+
+def test_the_widgets_of_orders_blanks_and_other_numbers() -> None:
+    asked = exercise("ffn-swiglu-order")
+    parts = widgets_of(build_widget(exercise_form(asked)))
+    next(w for w in parts if isinstance(w, ipw.Text)).value = ", ".join(asked.truth)
+    next(w for w in parts if isinstance(w, ipw.Button)).click()
+    assert any("Correct." in w.value for w in parts if isinstance(w, ipw.HTMLMath))
+    box = build_widget(exercise_form(exercise("self-test-2")))
+    before = box.children[0].value
+    next(
+        w for w in widgets_of(box) if isinstance(w, ipw.Button) and w.description == "Another like this"
+    ).click()
+    assert box.children[0].value != before
+    texts = [w for w in widgets_of(box) if isinstance(w, ipw.Text)]
+    for text, part in zip(texts, exercise("self-test-2", 1).truth, strict=True):
+        text.value = str(part)
+    next(w for w in widgets_of(box) if isinstance(w, ipw.Button) and w.description == "Check").click()
+    assert any("Correct." in w.value for w in widgets_of(box) if isinstance(w, ipw.HTMLMath))
+
+
+def test_the_widget_of_the_mixed_test_counts_first_answers() -> None:
+    box = build_test_widget(MixedTest())
+    buttons = {w.description: w for w in widgets_of(box) if isinstance(w, ipw.Button)}
+    buttons["Start a test"].click()
+    checks = [w for w in widgets_of(box) if isinstance(w, ipw.Button) and w.description == "Check"]
+    assert len(checks) == QUESTIONS
+    text = next(w for w in widgets_of(box) if isinstance(w, ipw.Text))
+    text.value = "1"
+    next(w for w in widgets_of(box) if isinstance(w, ipw.Button) and w.description == "Finish").click()
+    assert any(f"0 of {QUESTIONS} right" in w.value for w in widgets_of(box) if isinstance(w, ipw.HTML))
+    bundle = MixedTest()._repr_mimebundle_()
+    assert "tfb-test" in bundle["text/html"]
+
+
+def test_the_teachers_example_works() -> None:
+    assert MINE.check("48 KiB").correct
+    for asked in (MINE, *(MINE.again(seed) for seed in range(20))):
+        assert asked.check(asked.truth).correct
+        for mistake in asked.mistakes:
+            assert asked.check(mistake.answer).mistake == mistake.name
+    text = Path(tests.example_exercise.__file__).read_text("utf-8")
+    body = text.split("def cache_of_a_token")[1].split("def numbers")[0].strip().splitlines()
+    assert len(body) <= 20, "the page promises 20 lines"

@@ -109,6 +109,8 @@ def _again(section: str) -> str:
 
 def respond_score(id: str, values: dict[str, Any]) -> Response:
     """The score of a finished test, from the sections and first verdicts that the page noted."""
+    if id != "mixed":
+        raise KeyError(id)
     results: dict[str, list[bool]] = {}
     known = {asked.section for asked in exercises()}
     for entry in values.get("answers", []) if isinstance(values.get("answers"), list) else []:
