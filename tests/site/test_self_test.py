@@ -40,6 +40,18 @@ def test_items_are_ordered_by_buttons_and_by_keyboard(visit: Visit) -> None:
     expect(check(form)).to_contain_text("Correct.", timeout=PATIENCE)
 
 
+def test_items_are_ordered_by_dragging(visit: Visit) -> None:
+    page = visit.open(EXERCISES)
+    form = card(page, "account-order")
+    items = form.locator("li")
+    first = items.nth(0).get_attribute("data-key")
+    items.nth(0).scroll_into_view_if_needed()
+    items.nth(0).locator("span").drag_to(items.nth(3), target_position={"x": 20, "y": 20})
+    expect(items.nth(3)).to_have_attribute("data-key", first or "")
+    keys = ", ".join(item.get_attribute("data-key") or "" for item in items.all())
+    expect(form.locator("input[type=hidden]")).to_have_value(keys)
+
+
 def test_blanks_are_diagnosed_one_by_one(visit: Visit) -> None:
     page = visit.open(SELF_TEST)
     form = card(page, "self-test-4")
