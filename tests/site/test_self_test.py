@@ -46,7 +46,7 @@ def test_items_are_ordered_by_dragging(visit: Visit) -> None:
     items = form.locator("li")
     first = items.nth(0).get_attribute("data-key")
     items.nth(0).scroll_into_view_if_needed()
-    items.nth(0).locator("span").drag_to(items.nth(3), target_position={"x": 20, "y": 20})
+    items.nth(0).locator("span").drag_to(items.nth(3), target_position={"x": 20, "y": 33})
     expect(items.nth(3)).to_have_attribute("data-key", first or "")
     keys = ", ".join(item.get_attribute("data-key") or "" for item in items.all())
     expect(form.locator("input[type=hidden]")).to_have_value(keys)
