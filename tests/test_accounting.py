@@ -16,10 +16,12 @@ from tfbook.accounting import (
     attention_shapes,
     count_parameters,
     forward_shapes,
+    preset,
 )
-from tfbook.model import KVCache, MultiHeadAttention, build
+from tfbook.model import Decoder, Encoder, EncoderDecoder, FeedForward, KVCache, MultiHeadAttention, build
 from tfbook.special_layers import AudioSource, Experts, LatentAttention, ShortConvolution
 
+LAYOUTS_BUILT = ("encoder", "decoder", "encoder-decoder")
 LAYERS = {"W_Q": "query", "W_K": "key", "W_V": "value", "W_O": "output"}
 
 
@@ -237,5 +239,27 @@ def test_what_is_only_described_is_counted_and_never_built(fields: dict[str, obj
         == count_parameters(config).total
     )
     for make in (build, lambda config: KVCache(config, 1, 1)):
-        with pytest.raises(ValueError, match="not built"):
+        with pytest.raises(ValueError, match=r"not built|does not fit here"):
             make(config)
+
+
+def test_each_model_takes_its_own_layout_and_parts_refuse_what_they_cannot_do() -> None:
+    encoder, decoder, both = (
+        TransformerConfig(d_model=16, n_heads=2, layout=layout) for layout in LAYOUTS_BUILT
+    )
+    for made, wrong in ((Encoder, decoder), (Decoder, encoder), (EncoderDecoder, decoder), (Encoder, both)):
+        with pytest.raises(ValueError, match="does not fit here; use"):
+            made(wrong)
+    with pytest.raises(ValueError, match="layout='encoder' does not fit here"):
+        KVCache(encoder, 1, 4)
+    for part in (MultiHeadAttention, FeedForward):
+        with pytest.raises(ValueError, match="qk_norm='head' is described for the accounts alone"):
+            part(TransformerConfig(d_model=16, n_heads=2, qk_norm="head"))
+
+
+def test_blocks_of_one_kind_are_told_together() -> None:
+    gemma = count_parameters(preset("gemma-2-9b")).part("decoder")
+    assert [(part.name, part.times) for part in gemma.parts[:2]] == [
+        ("block_sliding", 21),
+        ("block_full", 21),
+    ]

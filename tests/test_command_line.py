@@ -133,9 +133,12 @@ def test_a_file_and_a_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         ("capacity --config gpt2 --memory 80G --length 5", "does not say which unit; write GB or GiB"),
         ("flops --config gpt2 --peak 1e12", "--bandwidth and --peak belong together"),
         ("flops --config gpt2 --peak fast", "argument --peak: 'fast' is no number"),
-        ("flops --config gpt2 --bandwidth 1kB --peak nan", "peak=nan is no positive number"),
+        ("flops --config gpt2 --bandwidth 1kB --peak nan", "peak=nan is no number from 1 on"),
         ("params", "the following arguments are required: --config"),
         ("params --config gpt2 --json --markdown", "not allowed with argument"),
+        ("kv-cache --config gpt2 --batch 1,0", "argument --batch: '1,0' is no whole number"),
+        ("shapes --config gpt2 --source-length 3", "only an encoder-decoder has a source"),
+        ("exercises --show kv-whole --export q.json", "--show prints one exercise"),
         ("exercises --show nope", "exercise 'nope' does not exist"),
         ("exercises --section 9", "section '9' has no exercises"),
         ("exercises --export /nowhere/quiz.json", "No such file or directory"),
@@ -181,6 +184,15 @@ def test_as_a_program() -> None:
     )
     piped = subprocess.run(["bash", "-c", closed], capture_output=True, text=True, check=False)
     assert piped.returncode == 0 and "Traceback" not in piped.stderr
+
+
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tfbook", "params", "--config", "gpt2"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (
+        ended.returncode == 2 and "could not be written" in ended.stderr and "Traceback" not in ended.stderr
+    )
 
 
 def test_the_command_line_needs_no_torch() -> None:

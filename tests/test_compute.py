@@ -142,6 +142,18 @@ def test_the_bound_of_a_step() -> None:
     assert decode_bound(tied, 1, 1).weight_bytes == 2 * (count_parameters(tied).total - positions)
 
 
+def test_a_step_of_an_encoder_decoder_reads_its_decoder_alone() -> None:
+    bart = preset("bart-base")
+    account = count_parameters(bart)
+    d, layers = 768, 6
+    cross = layers * 2 * (d * d + d)  # keys and values of the source are in the cache
+    positions = account.part("embedding").part("positions").total
+    read = (
+        account.total - account.part("encoder").total - cross - positions - 2 * d
+    )  # and the encoder's own norm
+    assert decode_bound(bart, 10**12, 10**15, source_length=1).weight_bytes == 2 * read
+
+
 @given(st.sampled_from(DECODERS), st.integers(1, 300), st.integers(1, 5000))
 def test_a_larger_batch_is_never_slower_a_token(name: str, batch: int, length: int) -> None:
     config = preset(name)
@@ -155,8 +167,10 @@ def test_a_larger_batch_is_never_slower_a_token(name: str, batch: int, length: i
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"bandwidth": 0}, "bandwidth=0 is no positive number"),
-        ({"peak": float("nan")}, "peak=nan is no positive number"),
+        ({"bandwidth": 0}, "bandwidth=0 is no number from 1 on"),
+        ({"peak": float("nan")}, "peak=nan is no number from 1 on"),
+        ({"peak": 1e-320}, "peak=1e-320 is no number from 1 on"),
+        ({"bytes": True}, "bytes=True is no size"),
         ({"bytes": 3}, "bytes=3 is no size of a number"),
         ({"batch": -1}, "batch=-1 is not positive"),
         ({"dtype": "x"}, "dtype='x' is unknown"),

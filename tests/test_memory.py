@@ -73,10 +73,11 @@ def test_question_4_of_the_self_test() -> None:
 )
 def test_more_never_costs_less_and_sequences_add(name: str, length: int, batch: int, dtype: str) -> None:
     config = preset(name)
-    here = kv_cache(config, batch, length, dtype)
+    source = {"source_length": 7} if config.layout == "encoder-decoder" else {}
+    here = kv_cache(config, batch, length, dtype, **source)
     assert type(here.bytes) is int
-    assert here.bytes == batch * kv_cache(config, 1, length, dtype).bytes
-    one_more = kv_cache(config, batch, length + 1, dtype).bytes - here.bytes
+    assert here.bytes == batch * kv_cache(config, 1, length, dtype, **source).bytes
+    one_more = kv_cache(config, batch, length + 1, dtype, **source).bytes - here.bytes
     assert 0 <= batch * here.bytes_per_token_beyond_window <= one_more <= batch * here.bytes_per_token
     assert here.bytes == sum(count for _, count in here.account.items())
 
@@ -145,6 +146,7 @@ def saved_by_autograd(config: TransformerConfig, batch: int, length: int) -> int
         ({"activation": "relu"}, 0.95),
         ({"norm_position": "post"}, 0.95),
         ({"layout": "encoder"}, 0.95),
+        ({"embedding_norm": True, "activation": "reglu"}, 0.95),
         ({"n_kv_heads": 2, "activation": "swiglu", "norm": "rmsnorm"}, 0.8),  # these kernels are not fused
     ],
 )
@@ -179,6 +181,8 @@ def test_checkpointing_keeps_less_and_attention_that_is_not_fused_more() -> None
     assert more - usual == 2 * 12 * 8 * 12 * 512 * 512
     both = training_memory(TransformerConfig(layout="encoder-decoder", n_layers=2), 2, 8, source_length=6)
     assert "encoder: block" in str(both) and "cross-attention keys" in str(both)
+    bare = training_memory(preset("bert-base-uncased"), 1, 128)
+    assert "log-probabilities" not in str(bare)
     with pytest.raises(ValueError, match="knows no experts"):
         training_memory(preset("mixtral-8x7b"))
     with pytest.raises(ValueError, match="optimizer='lion' is unknown"):
@@ -227,6 +231,7 @@ def test_a_cache_of_windows_alone_never_overtakes() -> None:
         ({"length": True}, "length=True is a truth value"),
         ({"dtype": "fp7"}, "dtype='fp7' is unknown"),
         ({"source_length": 4}, "only an encoder-decoder has a source"),
+        ({"expanded": 1}, "expanded=1 is int; give True or False"),
         ({"group_size": 0, "dtype": "int8"}, "group_size=0 is not positive"),
     ],
 )
@@ -247,6 +252,8 @@ def test_bad_sizes_are_refused_by_name(fields: dict[str, object], told: str) -> 
         ("0.1 GiB", 107_374_182),
         ("1_000 kB", 10**6),
         ("  1 byte ", 1),
+        ("3 Bytes", 3),
+        ("2 kiB", 2048),
         ("5e-1 KiB", 512),
         (12, 12),
     ],
@@ -260,7 +267,7 @@ def test_sizes_as_people_type_them(text: str | int, size: int) -> None:
     [
         ("80 G", "does not say which unit; write GB or GiB"),
         ("80 Gb", "may mean bits; write GB for bytes"),
-        ("80 Gib", "may mean bits"),
+        ("80 Gib", "may mean bits; write GiB"),
         ("1.5", "a fraction of a byte"),
         ("-5", "is no size"),
         ("1,23 GB", "is no size"),
@@ -302,6 +309,10 @@ def test_sizes_as_people_read_them() -> None:
     ]
     with pytest.raises(ValueError, match="is negative"):
         format_bytes(-1)
+    with pytest.raises(ValueError, match="beyond any memory"):
+        format_bytes(10**400)
+    with pytest.raises(TypeError, match="size=True is bool"):
+        format_bytes(True)
     with pytest.raises(ValueError, match="system='metric' is unknown"):
         format_bytes(1, "metric")
 

@@ -37,6 +37,7 @@ says (bytes, parameters, FLOPs) except seconds, rates and intensities:
 import argparse
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,9 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tfbook: {error}", file=sys.stderr)
         return 2
     try:
-        print(json.dumps(told, indent=1) if options.json else printed)
+        print(json.dumps(told, indent=1) if options.json else printed, flush=True)
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
+    except OSError as error:  # a full disk, say
+        print(f"tfbook: the result could not be written: {error}", file=sys.stderr)
+        sys.stdout = None  # or Python tries once more on leaving
+        return 2
     return 0
 
 
@@ -211,7 +216,9 @@ def _capacity(options: argparse.Namespace) -> Result:
         ("weights", found.weights),
         (f"cache of one sequence of {options.length:,}", found.cache_per_sequence),
         (
-            "free beside the sequences that fit" if found.free >= 0 else "missing for the weights alone",
+            "free beside the sequences that fit"
+            if found.free >= 0
+            else "missing for the weights and the reserve",
             abs(found.free),
         ),
     ]
@@ -241,6 +248,8 @@ def _exercises(options: argparse.Namespace) -> Result:
     from tfbook.exercises import exercise, exercises  # the commands about models need none
     from tfbook.exercises.export import FORMAT, as_data, kind_name, quiz
 
+    if options.show and (options.export or options.section or options.list):
+        raise ValueError("--show prints one exercise; leave out --export, --section and --list")
     try:
         if options.show:
             asked = exercise(options.show, options.seed)
@@ -299,10 +308,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _whole(text: str) -> int:
-    try:
-        return int(text.replace(",", "").replace("_", ""))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{short(text)} is no whole number") from None
+    if not re.fullmatch(r"[+-]?([0-9]{1,18}|[0-9]{1,3}(,[0-9]{3}){1,6})", text):
+        raise argparse.ArgumentTypeError(f"{short(text)} is no whole number")
+    return int(text.replace(",", ""))
 
 
 def _size(text: str) -> int:

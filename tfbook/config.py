@@ -182,11 +182,13 @@ class TransformerConfig:
         for name in _COUNTS:
             if getattr(self, name) is not None:
                 self._set(name, as_count(name, getattr(self, name)))
+            elif name in ("vocab_size", "d_model", "n_layers", "n_heads", "max_length"):
+                raise TypeError(f"{name}=None; give a positive integer, or leave it out for its default")
         for name, value in self._usual().items():
             if getattr(self, name) is None:
                 self._set(name, as_count(name, value) if name in _COUNTS else value)
         for name in _COUNTS_OR_ZERO:
-            if getattr(self, name) != 0:
+            if type(getattr(self, name)) is not int or getattr(self, name) != 0:
                 self._set(name, as_count(name, getattr(self, name)))
         for name in _FLAGS:
             check_flag(name, getattr(self, name))
@@ -327,6 +329,10 @@ class TransformerConfig:
         yield (
             self.head.endswith("labels") and not self.n_labels,
             f"head={self.head!r} with n_labels=0; say how many labels there are",
+        )
+        yield (
+            self.audio is not None and self.layout != "encoder-decoder",
+            f"audio with layout={self.layout!r}; only an encoder-decoder hears a source",
         )
         yield (
             self.positions == "relative" and not self.relative_buckets,

@@ -48,6 +48,8 @@ class Experts(_Description):
             raise ValueError(
                 f"active={self.active} exceeds count={self.count}; a token picks among all experts"
             )
+        if self.shared_gate and not self.d_shared:
+            raise ValueError("shared_gate=True with d_shared=0; there is no shared expert to gate")
         layers = self.layers
         if layers is not None and not (isinstance(layers, tuple) and all(type(n) is int for n in layers)):
             raise TypeError(f"layers={short(layers)} is no tuple of block indexes")

@@ -11,7 +11,7 @@ Sources: the accounts, Kaplan et al. 2020 (arXiv 2001.08361), section 2.1; the r
 et al. 2009 (doi 10.1145/1498765.1498785); its use for decoding, Pope et al. 2022 (arXiv 2211.05102).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tfbook.accounting.account import Account
@@ -48,7 +48,8 @@ def forward_flops(
     if past and config.layout == "encoder":
         raise ValueError(f"past={past} with layout='encoder'; an encoder has no past")
     encoded = past > 0 if encoded is None else encoded
-    account, source = count_parameters(config), source_length_of(config, source_length, default=length)
+    check_flag("encoded", encoded)
+    account, source = count_parameters(config), source_length_of(config, source_length, length)
     tokens = batch * length
     parts = []
     embedding = account.part("embedding")
@@ -165,19 +166,20 @@ def decode_bound(
     """
     batch, length = as_count("batch", batch), as_count("length", length)
     for name, value in (("bandwidth", bandwidth), ("peak", peak)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-            told = f"{name}={short(value)} is no positive number"
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < float("inf"):
+            told = f"{name}={short(value)} is no number from 1 on"
             raise ValueError(f"{told}; give it per second, in bytes or FLOPs")
     widths = {1: "int8", 2: "fp16", 4: "fp32", 8: "fp64"}
-    if dtype is None and bytes not in widths:
+    if dtype is None and (isinstance(bytes, bool) or bytes not in widths):
         raise ValueError(f"bytes={short(bytes)} is no size of a number; use 1, 2, 4 or 8, or name a dtype")
     dtype = widths[bytes] if dtype is None else dtype
     account = count_parameters(config)
     stacks = [part for part in account.parts if part.name not in ("embedding", "encoder")]
     if config.layout == "encoder":
         raise ValueError("layout='encoder' does not decode; give a decoder or an encoder-decoder")
-    stacks.append(account.part("embedding"))
     numbers = sum(_read(part, batch) for part in stacks)
+    # Of the embedding a step multiplies the map and reads the decoder's own norm.
+    numbers += sum(_read(replace(part, times=1), batch) for part in account.part("embedding").parts)
     weight_bytes = -(-numbers * bits(dtype) // 8)
     cache = kv_cache(
         config, batch, length, dtype if kv_dtype is None else kv_dtype, source_length=source_length

@@ -86,6 +86,7 @@ _LLAMA_3 = _LLAMA.but(optional={**_ATTENTION_BIAS, **_MLP_BIAS})
 _WITH_HEAD_WIDTH = {"d_head": ("head_dim", 128)}
 
 _MISTRAL = _LLAMA.but(sizes=_GROUPED, features=(layers.window_everywhere,))
+_FOREIGN = ("", None)  # a field of Llama's that a relative does not have
 _QWEN2 = _LLAMA.but(sizes=_GROUPED, fixed={"qkv_bias": True}, features=(layers.window_above,))
 _QWEN3 = _LLAMA.but(
     sizes=_GROUPED,
@@ -123,6 +124,11 @@ _DEEPSEEK = _LLAMA.but(
 )
 
 
+def _window_told(read: ConfigReader) -> Fields:
+    read.present("sliding_window")  # the family's own default is a window, the files' usual null none
+    return {}
+
+
 def _cohere_norms(read: ConfigReader) -> Fields:
     return {"qk_norm": "width" if read.flag("use_qk_norm", False) else "none"}
 
@@ -132,7 +138,7 @@ def _glm_norms(read: ConfigReader) -> Fields:
 
 
 def _exaone_layers(read: ConfigReader) -> Fields:
-    if read.count("sliding_window", None) is None:
+    if not read.present("sliding_window"):
         read.get("sliding_window_pattern", None)
         return layers.by_layer(lambda count: None)(read)
     pattern = read.get("sliding_window_pattern", 4)
@@ -174,6 +180,8 @@ _GPTJ = _GPT2.but(
 )
 _NEOX = _LLAMA.but(
     optional={
+        "n_kv_heads": _FOREIGN,
+        "d_head": _FOREIGN,
         "norm_eps": ("layer_norm_eps", 1e-5),
         "rope_base": ("rope_theta|rotary_emb_base", 10_000.0),
         "parallel": ("use_parallel_residual", True),
@@ -184,7 +192,11 @@ _NEOX = _LLAMA.but(
     gated=False,
 )
 _PHI = _NEOX.but(
-    optional={"qk_norm_bias": ("qk_layernorm", False)},
+    optional={
+        "n_kv_heads": ("num_key_value_heads", None),
+        "qk_norm_bias": ("qk_layernorm", False),
+        **dict.fromkeys(("parallel", "qkv_bias", "output_bias"), _FOREIGN),
+    },
     fixed={"parallel": True, "shared_norm": True, "head_bias": True, "qkv_bias": True, "output_bias": True},
     activation=("hidden_act", "gelu_new"),
 )
@@ -223,16 +235,15 @@ def _falcon_block(read: ConfigReader) -> Fields:
     heads = read.count("num_attention_heads|n_head")
     new, alibi = read.flag("new_decoder_architecture", False), read.flag("alibi", False)
     side_by_side, one_kv_head = read.flag("parallel_attn", True), read.flag("multi_query", True)
-    parallel = new or side_by_side
     kv = read.count("num_kv_heads|n_head_kv", heads)
     if not new:  # the older generations ignore the number of key/value heads
         kv = 1 if one_kv_head else heads
     norms = read.count("num_ln_in_parallel_attn", 2 if new else 1)
     if norms > 2:
         raise ValueError(f"num_ln_in_parallel_attn={norms} is not supported; use 1 or 2")
-    shared = parallel and norms == 1
+    shared = side_by_side and norms == 1
     positions = "alibi" if alibi else "rope"
-    return {"parallel": parallel, "shared_norm": shared, "n_kv_heads": kv, "positions": positions}
+    return {"parallel": side_by_side, "shared_norm": shared, "n_kv_heads": kv, "positions": positions}
 
 
 def _mpt_attention(read: ConfigReader) -> Fields:
@@ -363,7 +374,7 @@ def _bart_heads(read: ConfigReader) -> Fields:
 
 
 def _t5_stacks(read: ConfigReader) -> Fields:
-    told = read.get("feed_forward_proj", "relu")
+    told = read.get("feed_forward_proj", "relu" if read.get("model_type") == "t5" else "gated-gelu")
     known = {
         "relu": "relu",
         "gelu": "gelu",
@@ -388,7 +399,7 @@ def _whisper(read: ConfigReader) -> Fields:
 FAMILIES: dict[str, Family] = {
     # Llama's relatives
     "llama": _LLAMA_3.but(built=True),
-    "mistral": _MISTRAL.but(built=True),
+    "mistral": _MISTRAL.but(built=True, features=(_window_told, layers.window_everywhere)),
     "mixtral": _MISTRAL.but(features=(layers.window_everywhere, layers.experts_everywhere())),
     "qwen2": _QWEN2.but(built=True),
     "qwen2_moe": _QWEN2.but(
@@ -429,9 +440,11 @@ FAMILIES: dict[str, Family] = {
     ),
     "olmo": _OLMO.but(fixed={"norm": "layernorm", "norm_gain": False}),
     "olmo2": _OLMO2,
-    "olmo3": _OLMO2.but(features=(layers.every("sliding_window_pattern", 4),)),
+    "olmo3": _OLMO2.but(features=(layers.every("", 4),)),
     "olmoe": _OLMO.but(
-        fixed={"qk_norm": "width"}, features=(layers.experts_everywhere("num_experts|num_local_experts"),)
+        optional={"d_head": _FOREIGN},
+        fixed={"qk_norm": "width"},
+        features=(layers.experts_everywhere("num_experts|num_local_experts"),),
     ),
     "cohere": _COHERE.but(features=(_cohere_norms,)),
     "cohere2": _COHERE.but(
@@ -454,7 +467,7 @@ FAMILIES: dict[str, Family] = {
         optional={"d_head": ("head_dim", 64), **_biases("attention_bias", True, "qkv_bias", "output_bias")},
         fixed={"attention_sinks": True},
         features=(
-            layers.every("sliding_window_pattern", 2),
+            layers.every("", 2),
             layers.experts_everywhere("num_local_experts|num_experts", bias=True, router_bias=True),
         ),
     ),
@@ -466,7 +479,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "llama4_text": _LLAMA_3.but(
         sizes=_GROUPED,
-        optional=_WITH_HEAD_WIDTH,
+        optional={**_WITH_HEAD_WIDTH, "ffn_bias": _FOREIGN},
         only={"use_qk_norm": (True, False)},  # a norm without weights
         features=(layers.nope_layers("chunked_attention", "attention_chunk_size"), layers.llama4_experts),
     ),
@@ -482,7 +495,9 @@ FAMILIES: dict[str, Family] = {
             "output_bias": ("attention_out_bias", False),
         },
     ),
-    "exaone4": _LLAMA.but(fixed={"norm_position": "after", "qk_norm": "head"}, features=(_exaone_layers,)),
+    "exaone4": _LLAMA.but(
+        sizes=_GROUPED, fixed={"norm_position": "after", "qk_norm": "head"}, features=(_exaone_layers,)
+    ),
     "arcee": _LLAMA_3.but(activation=("hidden_act", "relu2"), gated=False),
     "helium": _LLAMA.but(
         sizes=_GROUPED,
@@ -508,7 +523,12 @@ FAMILIES: dict[str, Family] = {
         tied=True,
     ),
     "stablelm": _LLAMA.but(
-        optional={"norm_eps": ("layer_norm_eps", 1e-5), "qkv_bias": ("use_qkv_bias", False)},
+        sizes=_GROUPED,
+        optional={
+            "d_head": _FOREIGN,
+            "norm_eps": ("layer_norm_eps", 1e-5),
+            "qkv_bias": ("use_qkv_bias", False),
+        },
         fixed={"norm": "layernorm"},
         features=(_stablelm_block,),
     ),

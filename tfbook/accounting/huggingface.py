@@ -55,6 +55,10 @@ def parse_huggingface_config(text: str | bytes) -> TransformerConfig:
     except json.JSONDecodeError as error:
         told = f"{error.msg} at line {error.lineno}, column {error.colno}"
         raise ValueError(f"this is no JSON ({told}); paste the whole config.json, braces included") from None
+    except ValueError as error:  # Python reads no integer of thousands of digits
+        if "digits" not in str(error):
+            raise
+        raise ValueError("a number has thousands of digits; no config.json holds such") from None
     if not isinstance(fields, dict):
         raise ValueError(f"a config.json holds one object in braces, not {type(fields).__name__}")
     return _read(fields)
@@ -80,6 +84,21 @@ def _read(fields: Mapping[str, Any]) -> TransformerConfig:
             f"model_type={short(kind)} is not supported; use one of {', '.join(sorted(FAMILIES))}"
         )
     family, read = FAMILIES[kind], ConfigReader(fields)
+    ours = _of_family(read, family)
+    if "activation" not in ours:
+        ours["activation"] = _activation(read, family)
+    ours |= _top(read, family, ours)
+    ours["beyond"] = _beyond(read, family, ours)
+    read.only("is_encoder_decoder", (ours.get("layout") == "encoder-decoder",))
+    _refuse_the_unknown(read, kind)
+    try:
+        return TransformerConfig(**ours)
+    except (ValueError, TypeError) as error:
+        raise type(error)(_in_their_words(str(error), family, read)) from None
+
+
+def _of_family(read: ConfigReader, family: Family) -> dict[str, Any]:
+    """What the family says of its fields: fixed, sizes, optional ones, and its features."""
     ours: dict[str, Any] = dict(family.fixed)
     for name, keys in family.sizes.items():
         if keys:
@@ -90,21 +109,26 @@ def _read(fields: Mapping[str, Any]) -> TransformerConfig:
     for key, allowed in family.only.items():
         read.only(key, allowed)
     for feature in family.features:
-        ours |= feature(read)
-    if "activation" not in ours:
-        ours["activation"] = _activation(read, family)
-    ours["head"] = _head(read, family)
-    ours["head_bias"] = ours.get("head_bias", ours["head"] == "masked-tokens")
-    if ours["head"].endswith("labels"):
-        ours["n_labels"] = _labels(read)
-    ours["tie_embeddings"] = _tied(read, family)
-    ours["beyond"] = _beyond(read, family, ours)
-    read.only("is_encoder_decoder", (ours.get("layout") == "encoder-decoder",))
-    _refuse_the_unknown(read, kind)
-    try:
-        return TransformerConfig(**ours)
-    except (ValueError, TypeError) as error:
-        raise type(error)(_in_their_words(str(error), family, read)) from None
+        try:
+            ours |= feature(read)
+        except ValueError as error:
+            raise ValueError(_of_experts(str(error))) from None
+    return ours
+
+
+def _top(read: ConfigReader, family: Family, ours: dict[str, Any]) -> dict[str, Any]:
+    """What stands on top: the head, its bias and labels, and whether it is tied."""
+    head, tied = _head(read, family), _tied(read, family)
+    if head == "masked-tokens" and not tied:
+        raise ValueError(
+            "tie_word_embeddings=False is not supported for a masked language model; versions differ"
+        )
+    return {
+        "head": head,
+        "head_bias": ours.get("head_bias", head == "masked-tokens"),
+        "n_labels": _labels(read) if head.endswith("labels") else 0,
+        "tie_embeddings": tied,
+    }
 
 
 def _optional(read: ConfigReader, name: str, keys: str, default: Any) -> Any:
@@ -120,6 +144,9 @@ def _optional(read: ConfigReader, name: str, keys: str, default: Any) -> Any:
         )
     if isinstance(default, bool):
         return read.flag(keys, default)
+    if name == "d_head" and keys in read.fields and read.fields[keys] is None:
+        read.get(keys, None)
+        return None  # null says: as wide as d / H
     return read.count(keys, default)
 
 
@@ -150,6 +177,7 @@ _ENDINGS = {
     "tokens": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel", "ForSeq2SeqLM"),
     "none": ("ForMaskedLM",),
 }
+_NOT_BARE = ("HeadModel", "HeadsModel", "EncoderModel", "DecoderModel", "MTModel")
 # Heads that tell texts or tokens apart, of encoders.
 _LABELLED = {
     "ForSequenceClassification": "text-labels",
@@ -168,7 +196,7 @@ def _head(read: ConfigReader, family: Family) -> str:
         labelled = [kind for ending, kind in _LABELLED.items() if told[0].endswith(ending)]
         if labelled and family.head == "none":
             return labelled[0]
-        if told[0].endswith("Model") and not told[0].endswith(("LMHeadModel", "EncoderModel", "MTModel")):
+        if told[0].endswith("Model") and not told[0].endswith(_NOT_BARE):
             return family.bare
     known = listed((*_ENDINGS[family.head], *(_LABELLED if family.head == "none" else ()), "Model"))
     raise ValueError(f"architectures={short(told)} is not supported; use one whose name ends in {known}")
@@ -176,11 +204,12 @@ def _head(read: ConfigReader, family: Family) -> str:
 
 def _labels(read: ConfigReader) -> int:
     """How many labels there are: two, unless the file lists or counts them."""
-    named = read.inner("id2label").fields
-    told: int = read.count("num_labels|_num_labels", len(named) or 2)
-    if named and len(named) != told:
-        raise ValueError(f"num_labels={told} but id2label names {len(named)}; make them agree")
-    return told
+    named = read.get("id2label", {"0": "", "1": ""})
+    if not isinstance(named, Mapping) or not named:
+        raise ValueError(f"id2label={short(named)} names no labels; give an object with one entry a label")
+    read.only("num_labels", (len(named),))
+    read.only("_num_labels", (len(named),))
+    return len(named)
 
 
 def _tied(read: ConfigReader, family: Family) -> bool:
@@ -232,10 +261,16 @@ def _beyond(read: ConfigReader, family: Family, ours: dict[str, Any]) -> tuple[s
         raise ValueError(
             f"{read.name('rope_parameters|rope_scaling')}={short(rope)} is no object; give one in braces"
         )
-    scaled = rope.get("rope_type", rope.get("type", "default")) != "default"
-    if ours.get("positions") == "rope" and (scaled or rope.get("partial_rotary_factor", 1.0) != 1.0):
+    plain = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
+    scaled = [key for key, value in rope.items() if key != "rope_theta" and plain.get(key, "") != value]
+    if ours.get("positions") == "rope" and scaled:
         found.append(f"rope_scaling={short(dict(rope))}")
     return tuple(found)
+
+
+def _of_experts(told: str) -> str:
+    """A complaint about experts, with the file's names for them."""
+    return told.replace("active=", "num_experts_per_tok=").replace(" count=", " the number of experts ")
 
 
 def _in_their_words(told: str, family: Family, read: ConfigReader) -> str:
@@ -271,8 +306,12 @@ def _refuse_the_unknown(read: ConfigReader, kind: str) -> None:
             read.only(key, (False,))
     read.only("pruned_heads", ({},))
     read.only("mlp_type", ("default",))
-    unread = [name for name, value in read.fields.items() if value is not None and name not in read.used]
-    unknown = sorted(name for name in unread if name not in COSTS_NOTHING)
+    unknown = sorted(
+        reader.where + name
+        for reader in (read, *read.inside)
+        for name, value in reader.fields.items()
+        if value is not None and name not in reader.used and name not in COSTS_NOTHING
+    )
     if unknown:
         raise ValueError(
             f"{listed(short(name) for name in unknown[:5])}{' and more' * (len(unknown) > 5)}: not known for "
@@ -286,42 +325,43 @@ COSTS_NOTHING = frozenset(
     _attn_implementation _attn_implementation_autoset _commit_hash _name_or_path _num_labels
     _sliding_window activation_dropout adapt_dtype alibi_bias_max apply_spec_augment architectures
     attention_dropout attention_probs_dropout_prob attention_softmax_in_fp32 attn_impl attn_pdrop
-    auto_map aux_loss_alpha bad_words_ids begin_suppress_tokens bias_dropout_fusion block_dim
-    block_mlp_init_scale block_out_init_scale block_use_swiglu block_use_xavier_init boi_token_id
-    bos_token_id cache_implementation chunk_size_feed_forward classif_dropout classifier_activation
-    classifier_dropout classifier_dropout_prob classifier_proj_size conv_dim conv_dim_out
-    conv_use_xavier_init cross_attention_hidden_size custom_pipelines decoder_layerdrop
-    decoder_start_token_id decoder_vocab_size default_theta directionality diversity_penalty do_sample
-    down_scale_factor dropout dropout_rate dtype early_stopping emb_pdrop embd_pdrop embed_dropout
-    embedding_dropout embedding_fraction encoder_layerdrop encoder_no_repeat_ngram_size eoi_token_id
-    eos_token_id ep_size expert_capacity exponential_decay_length_penalty extra_pos_embeddings
-    finetuning_task force_bos_token_to_be_generated forced_bos_token_id forced_decoder_ids
-    forced_eos_token_id full_attn_mod gap_size gradient_checkpointing hidden_dropout hidden_dropout_prob
-    id2label inference_runner init_config init_device init_method_std init_std initial_context_length
+    attn_uses_sequence_id auto_map aux_loss_alpha bad_words_ids begin_suppress_tokens
+    bias_dropout_fusion block_dim block_mlp_init_scale block_out_init_scale block_use_swiglu
+    block_use_xavier_init boi_token_id bos_token_id cache_implementation chunk_size_feed_forward
+    classif_dropout classifier_activation classifier_dropout classifier_dropout_prob
+    classifier_proj_size conv_dim conv_dim_out conv_use_xavier_init cross_attention_hidden_size
+    custom_pipelines decoder_layerdrop decoder_start_token_id decoder_vocab_size default_theta
+    directionality diversity_penalty do_sample down_scale_factor dropout dropout_rate dtype
+    early_stopping emb_pdrop embd_pdrop embed_dropout embedding_dropout embedding_fraction
+    encoder_layerdrop encoder_no_repeat_ngram_size eoi_token_id eos_token_id ep_size expert_capacity
+    exponential_decay_length_penalty extra_pos_embeddings finetuning_task
+    force_bos_token_to_be_generated forced_bos_token_id forced_decoder_ids forced_eos_token_id
+    full_attn_mod gap_size gradient_checkpointing hidden_dropout hidden_dropout_prob id2label
+    inference_runner init_config init_device init_method_std init_std initial_context_length
     initializer_factor initializer_range input_jitter_noise input_router_jitter_noise interpolate_factor
     is_composition is_llama_config label2id layer_norm_eps layer_norm_epsilon layerdrop layernorm_eps
     learned_pos_emb length_penalty mask_feature_length mask_feature_min_masks mask_feature_prob
     mask_time_length mask_time_min_masks mask_time_prob mask_token_id mask_zero_padding
     masked_softmax_fusion masked_spec_embed max_length max_new_tokens max_sequence_length
     median_filter_width memory_attention min_length mlm_probability model_max_length model_type
-    moe_loss_weight n_ctx n_group nb_inference_params no_repeat_ngram_size norm_eps norm_topk_prob
-    norm_type normalize_before normalize_embedding num_assistant_tokens num_beam_groups num_beams
-    num_labels num_memory_blocks num_mtp_layers num_nextn_predict_layers num_return_sequences
-    offset_alibi original_max_position_embeddings output_attentions output_hidden_states output_past
-    output_router_logits output_scores pad_key_length pad_token_id pooler_fc_size
-    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
-    pre_allocate_kv_cache predict_special_tokens prefix pretraining_tp problem_type qa_dropout
-    quantization_config relative_attention_max_distance remove_invalid_values reorder_and_upcast_attn
-    repetition_penalty resid_dropout resid_pdrop residual_dropout return_dict return_dict_in_generate
-    rope_interleave rope_interleaved rope_local_base_freq rope_parameters rope_scaling rope_theta rotary
-    routed_scaling_factor router_aux_loss_coef router_bias_update_speed router_jitter_noise save_step
-    scalable_attention scale_attention_softmax_in_fp32 scale_decoder_outputs scoring_func sep_token_id
-    seq_aux seq_classif_dropout skip_bias_add skip_bias_add_qkv sliding_window_size slow_but_exact
-    static_position_embeddings summary_activation summary_first_dropout summary_last_dropout
-    summary_proj_to_labels summary_type summary_use_proj suppress_tokens task_specific_params
-    temperature tf_legacy_loss tokenizer_class tokenizer_name top_k top_p topk_group topk_method
-    torch_dtype torchscript transformers.js_config transformers_version typical_p unk_index unk_token_id
-    unsloth_fixed unsloth_version use_bfloat16 use_cache use_parallel_embedding use_pos_enc
-    validate_runner_input verbose vocab_pad_size
+    moe_jitter_eps moe_loss_weight moe_normalize_expert_weights n_ctx n_group nb_inference_params
+    no_repeat_ngram_size norm_eps norm_topk_prob norm_type normalize_before normalize_embedding
+    num_assistant_tokens num_beam_groups num_beams num_labels num_memory_blocks num_mtp_layers
+    num_nextn_predict_layers num_return_sequences offset_alibi original_max_position_embeddings
+    output_attentions output_hidden_states output_past output_router_logits output_scores pad_key_length
+    pad_token_id pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head
+    pooler_type pre_allocate_kv_cache predict_special_tokens prefix pretraining_tp problem_type
+    qa_dropout quantization_config relative_attention_max_distance remove_invalid_values
+    reorder_and_upcast_attn repetition_penalty resid_dropout resid_pdrop residual_dropout return_dict
+    return_dict_in_generate rope_interleave rope_interleaved rope_local_base_freq rope_parameters
+    rope_scaling rope_theta rotary routed_scaling_factor router_aux_loss_coef router_bias_update_speed
+    router_jitter_noise save_step scalable_attention scale_attention_softmax_in_fp32
+    scale_decoder_outputs scoring_func sep_token_id seq_aux seq_classif_dropout skip_bias_add
+    skip_bias_add_qkv sliding_window_size slow_but_exact softmax_scale static_position_embeddings
+    summary_activation summary_first_dropout summary_last_dropout summary_proj_to_labels summary_type
+    summary_use_proj suppress_tokens task_specific_params temperature tf_legacy_loss tokenizer_class
+    tokenizer_name top_k top_p topk_group topk_method torch_dtype torchscript transformers.js_config
+    transformers_version typical_p unk_index unk_token_id unsloth_fixed unsloth_version use_bfloat16
+    use_cache use_parallel_embedding use_pos_enc validate_runner_input verbose vocab_pad_size
     """.split()  # noqa: SIM905 - as a list it would be 190 lines
 )

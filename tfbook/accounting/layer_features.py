@@ -34,9 +34,8 @@ def n_layers(read: ConfigReader, keys: str = "num_hidden_layers") -> int:
 
 def window_everywhere(read: ConfigReader) -> Fields:
     """Every layer slides where there is a window (Mistral 7B, Phi-3)."""
-    return by_layer(
-        lambda count: ["sliding_attention"] * count if read.get("sliding_window", None) else None
-    )(read)
+    window = read.count("sliding_window", None)
+    return by_layer(lambda count: None if window is None else ["sliding_attention"] * count)(read)
 
 
 def window_above(read: ConfigReader) -> Fields:
@@ -57,10 +56,13 @@ def window_above(read: ConfigReader) -> Fields:
 
 
 def every(keys: str, usual: int, other: str = "sliding_attention") -> Feature:
-    """Of every so many layers the last is full and the others are of another kind."""
+    """Of every so many layers the last is full and the others are of another kind.
+
+    `keys` name the field that says how many; the empty text is: always the usual number.
+    """
 
     def feature(read: ConfigReader) -> Fields:
-        period = read.count(keys, usual)
+        period = read.count(keys, usual) if keys else usual
 
         def pattern(count: int) -> list[str]:
             return ["full_attention" if (i + 1) % period == 0 else other for i in range(count)]
@@ -130,7 +132,10 @@ def gpt_neo_layers(read: ConfigReader) -> Fields:
     if len(listed) != count:
         raise ValueError(f"attention_types describes {len(listed)} layers of {count}; give one entry a layer")
     described = tuple("full" if kind == "global" else "sliding" for kind in listed)
-    return {"layer_kinds": described, "window": read.count("window_size") if "sliding" in described else 0}
+    window = read.count("window_size", None)
+    if "sliding" in described and window is None:
+        raise ValueError("window_size is missing, and there are local layers; give it")
+    return {"layer_kinds": described, "window": window if "sliding" in described else 0}
 
 
 def experts_everywhere(count: str = "num_local_experts", **described: Any) -> Feature:
@@ -170,14 +175,16 @@ def qwen_experts(shared: bool) -> Feature:
 
 def deepseek_experts(read: ConfigReader) -> Fields:
     """Experts from block `first_k_dense_replace` on, and some that every token passes."""
-    first, count = read.count_or_zero("first_k_dense_replace", 0), n_layers(read)
+    first = read.count_or_zero("first_k_dense_replace") if read.present("first_k_dense_replace") else 0
+    shared = read.count_or_zero("n_shared_experts") if read.present("n_shared_experts") else 0
+    count = n_layers(read)
     read.only("moe_layer_freq", (1,))
     width = read.count("moe_intermediate_size")
     experts = Experts(
         count=read.count("n_routed_experts"),
         active=read.count("num_experts_per_tok"),
         d_expert=width,
-        d_shared=width * read.count_or_zero("n_shared_experts", 0),
+        d_shared=width * shared,
         layers=tuple(range(first, count)) if first else None,
     )
     return {"experts": experts if first < count else None}
@@ -207,6 +214,9 @@ def dbrx_experts(read: ConfigReader) -> Fields:
     attention, ffn = read.inner("attn_config"), read.inner("ffn_config")
     width, kv_heads = ffn.count("ffn_hidden_size"), attention.count("kv_n_heads")
     read.only("num_key_value_heads", (kv_heads,))
+    for reader, names in ((attention, ("clip_qkv",)), (ffn, ("ffn_act_fn", "hidden_size"))):
+        for name in names:  # they change the function, or repeat the width
+            reader.get(name, None)
     experts = Experts(count=ffn.count("moe_num_experts"), active=ffn.count("moe_top_k"), d_expert=width)
     return {"n_kv_heads": kv_heads, "d_ff": width, "experts": experts}
 
@@ -215,7 +225,7 @@ def latent_attention(read: ConfigReader) -> Fields:
     """Keys and values from one narrow vector (DeepSeek-V2 and V3)."""
     latent = LatentAttention(
         kv_rank=read.count("kv_lora_rank"),
-        q_rank=read.count("q_lora_rank", None),
+        q_rank=read.count("q_lora_rank") if read.present("q_lora_rank") else None,
         d_nope=read.count("qk_nope_head_dim"),
         d_rope=read.count("qk_rope_head_dim"),
         d_value=read.count("v_head_dim"),
@@ -255,9 +265,9 @@ def short_convolution(read: ConfigReader) -> Fields:
 
     fields = by_layer(pattern)(read)
     width: int = read.count("intermediate_size|block_ff_dim")
+    multiple = read.count("block_multiple_of", 256)
+    factor = read.real("block_ffn_dim_multiplier", 1.0, 0.0, 1000.0)
     if read.flag("block_auto_adjust_ff_dim", True):
-        multiple = read.count("block_multiple_of", 256)
-        width = int(2 * width / 3)
-        width = int(read.real("block_ffn_dim_multiplier", 1.0) * width)
+        width = int(factor * int(2 * width / 3))
         width = multiple * ((width + multiple - 1) // multiple)
     return fields | {"linear": linear if "linear" in fields["layer_kinds"] else None, "d_ff": width}

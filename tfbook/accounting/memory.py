@@ -16,7 +16,7 @@ from tfbook.accounting.parameters import count_parameters
 from tfbook.accounting.units import bits, bytes_of
 from tfbook.config import TransformerConfig
 from tfbook.special_layers import DeltaNet, ShortConvolution
-from tfbook.validation import LARGEST_COUNT, as_count, check_choice
+from tfbook.validation import LARGEST_COUNT, as_count, check_choice, check_flag
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def kv_cache(
     Each layer keeps 2 n_kv d_h numbers per token, so B T L of that in all. A sliding layer keeps at
     most its window, latent attention its latent and the shared rotary key, a linear layer a state
     of fixed size (its matrices in float32, as they are accumulated), an encoder-decoder also the
-    keys and values of `source_length` encoder states in every layer.
+    keys and values of `source_length` encoder states in every layer: as many as given, else as a heard
+    source has, else T.
 
     `group_size` says how many neighbouring numbers of a quantised cache ("int8", "int4", "fp8")
     share a 16-bit scale; None counts no scales. `expanded` tells what a library stores that repeats
@@ -68,7 +69,8 @@ def kv_cache(
     if config.layout == "encoder":
         raise ValueError("layout='encoder' keeps no key/value cache; it reads its whole input at once")
     batch, length = as_count("batch", batch), as_count("length", length)
-    source = source_length_of(config, source_length)
+    source = source_length_of(config, source_length, length)
+    check_flag("expanded", expanded)
     group = None if group_size is None else as_count("group_size", group_size)
     if group is not None and bits(dtype) > 8:
         raise ValueError(f"group_size={group} with dtype={dtype!r}; scales belong to int8, int4 or fp8")
@@ -146,6 +148,8 @@ def training_memory(
     layers, for which it raises ValueError.
     """
     batch, length = as_count("batch", batch), as_count("length", length)
+    check_flag("checkpointing", checkpointing)
+    check_flag("fused_attention", fused_attention)
     check_choice("optimizer", optimizer, ("adam", "sgd"))
     if config.experts or config.latent or config.linear or config.audio:
         raise ValueError(
@@ -162,7 +166,7 @@ def training_memory(
         (config.layout, config.n_layers, config.d_ff, length, None)
     ]
     if config.layout == "encoder-decoder":
-        source = source_length_of(config, source_length)
+        source = source_length_of(config, source_length, length)
         stacks = [
             ("encoder", config.n_encoder_layers, config.encoder_d_ff, source, None),
             ("decoder", config.n_layers, config.d_ff, length, source),
@@ -181,11 +185,21 @@ def training_memory(
             ]
         else:
             kept.append(Account(f"{name}: block", parts=weighed, times=blocks))
-    final = batch * length * config.d_model
-    if config.final_norm:
-        kept.append(Account("input of the final norm", bytes_of(final, dtype)))
-    if config.head != "none":
-        kept.append(Account("input of the head", bytes_of(final, dtype)))
+    states = batch * length * config.d_model
+    others = {
+        "inputs of the embeddings' norms": sum(tokens for _, _, _, tokens, _ in stacks)
+        * batch
+        * config.d_model
+        * config.embedding_norm,
+        "inputs of the final norms": sum(tokens for _, _, _, tokens, _ in stacks)
+        * batch
+        * config.d_model
+        * config.final_norm,
+        "encoder's states": batch * stacks[0][3] * config.d_model * (len(stacks) == 2),
+        "input of the head": states * (config.head != "none"),
+    }
+    kept += [Account(name, bytes_of(numbers, dtype)) for name, numbers in others.items() if numbers]
+    if config.head in ("tokens", "masked-tokens"):
         kept.append(Account("log-probabilities", 4 * batch * length * config.vocab_size))
     parts.append(Account("activations", parts=tuple(kept)))
     return _in_bytes(Account("training state", parts=tuple(parts)))
@@ -270,7 +284,7 @@ def _smallest_length(cache: Callable[[int], int], weights: int) -> int | None:
     return high
 
 
-def source_length_of(config: TransformerConfig, given: int | None, default: int = 1) -> int:
+def source_length_of(config: TransformerConfig, given: int | None, default: int) -> int:
     """How long an encoder-decoder's input is: as given, else as a heard source is, else the default."""
     if config.layout != "encoder-decoder":
         if given is not None:
@@ -336,16 +350,19 @@ def _block_activations(
         ]
         return rows if fused else [*rows, (f"{prefix} weights", batch * config.n_heads * tokens * keys)]
 
-    norms = {"sandwich": 4, "pre": 2, "post": 2, "after": 2}[config.norm_position] - config.shared_norm
+    # Both sublayers of a parallel block read the same x: through norms of their own, or through one.
+    norms = {"sandwich": 4, "pre": 2, "post": 2, "after": 2}[config.norm_position] - config.parallel
     rows = attention("attention", tokens, states)
+    if config.qk_norm != "none":
+        rows.append(("before the norm of queries and keys", batch * tokens * (config.d_query + config.d_kv)))
     if source is not None:
         rows += attention("cross-attention", source, states)
         norms += norms // 2
     rows += [
         ("norm inputs", norms * states),
-        ("feed-forward input", states),
+        *([] if config.shared_norm else [("feed-forward input", states)]),
         # ReLU's backward pass needs its output alone, which is the hidden layer kept below.
-        *([] if config.activation == "relu" else [("before the nonlinearity", hidden)]),
+        *([] if config.activation in ("relu", "reglu") else [("before the nonlinearity", hidden)]),
         *([("gate", hidden), ("nonlinearity", hidden)] if config.gated else []),
         ("feed-forward hidden", hidden),
     ]

@@ -12,6 +12,7 @@ from collections import Counter
 from tfbook.accounting.account import Account
 from tfbook.config import TransformerConfig
 from tfbook.special_layers import DeltaNet, Experts, LatentAttention, ShortConvolution
+from tfbook.validation import as_count
 
 
 def count_parameters(config: TransformerConfig) -> Account:
@@ -70,7 +71,7 @@ def attention_parameters(config: TransformerConfig, name: str = "attention") -> 
 
 def feed_forward_parameters(config: TransformerConfig, d_ff: int, name: str = "feed_forward") -> Account:
     """One dense feed-forward layer of hidden width `d_ff`: two matrices, or three with a gate."""
-    return Account(name, parts=_feed_forward(config, d_ff, "d_ff", config.ffn_bias))
+    return Account(name, parts=_feed_forward(config, as_count("d_ff", d_ff), "d_ff", config.ffn_bias))
 
 
 def _matrix(name: str, rows: int, columns: int, formula: str, note: str = "") -> Account:
@@ -114,20 +115,18 @@ def _stack(name: str, config: TransformerConfig, cross: bool = False) -> Account
     main = config.layout != "encoder-decoder" or cross
     groups = list(config.layer_groups()) if main else [("full", False, config.n_encoder_layers)]
     d_ff = config.d_ff if main else config.encoder_d_ff
-    names = [_block_name(kind, experts, groups) for kind, experts, _ in groups]
-    repeated = {name for name, count in Counter(names).items() if count > 1}
-    parts, first = [], 0
-    for (kind, experts, count), label in zip(groups, names, strict=True):
-        last = first + count - 1
-        told = f"{label}_{first}" + (f"_to_{last}" if count > 1 else "") if label in repeated else label
-        block = _block(config, kind, experts, d_ff, cross)
+    like = Counter[tuple[str, bool]]()  # blocks of one kind are told together, wherever they stand
+    for kind, experts, count in groups:
+        like[kind, experts] += count
+    parts = []
+    for (kind, experts), count in like.items():
+        label, block = _block_name(kind, experts, groups), _block(config, kind, experts, d_ff, cross)
         if config.shared_layers:
-            parts.append(Account(told, parts=block, used=count, note=f"one block, used {count} times"))
+            parts.append(Account(label, parts=block, used=count, note=f"one block, used {count} times"))
         else:
-            parts.append(Account(told, parts=block, times=count))
-        first += count
+            parts.append(Account(label, parts=block, times=count))
     if config.relative_buckets:
-        tables = first if config.relative_in_every_layer else 1
+        tables = like.total() if config.relative_in_every_layer else 1
         size = config.relative_buckets * config.n_heads
         parts.append(Account("relative_positions", size, "relative_buckets H", times=tables))
     if config.final_norm:

@@ -18,6 +18,7 @@ class ConfigReader:
     def __init__(self, fields: Mapping[str, Any], where: str = "") -> None:
         self.fields, self.where = fields, where
         self.used: set[str] = set()
+        self.inside: list[ConfigReader] = []
 
     def get(self, keys: str, default: Any = REQUIRED) -> Any:
         """The raw value. Raises ValueError where it is missing and required, or told twice differently."""
@@ -25,6 +26,8 @@ class ConfigReader:
         self.used.update(names)
         found = {name: self.fields[name] for name in names if self.fields.get(name) is not None}
         values = list(found.values())
+        if values and values[0] != values[0]:
+            raise ValueError(f"{self.name(keys)} is not a number (nan); give one")
         if any(value != values[0] for value in values):
             told = ", ".join(f"{self.name(name)}={short(value)}" for name, value in found.items())
             raise ValueError(f"{told} say the same thing differently; keep one")
@@ -35,6 +38,13 @@ class ConfigReader:
                 f"{self.name(names[0])} is missing; give it, as the model's own config.json does"
             )
         return default
+
+    def present(self, key: str) -> bool:
+        """Whether the field is more than null. It must be there: what its absence means differs."""
+        if key not in self.fields:
+            told = f"{self.name(key)} is missing, and what that means differs between versions"
+            raise ValueError(f"{told}; give it, null for none")
+        return self.get(key, None) is not None
 
     def count(self, keys: str, default: Any = REQUIRED) -> Any:
         """A positive integer, or the default as it stands."""
@@ -53,6 +63,12 @@ class ConfigReader:
     def flag(self, keys: str, default: Any = REQUIRED) -> Any:
         """True or False, or the default as it stands."""
         value = self.get(keys, default)
+        if (
+            default is True
+            and value is True
+            and any(self.fields.get(k, True) is None for k in keys.split("|"))
+        ):
+            raise ValueError(f"{self.name(keys)} is null; say true or false")
         if value is not default and not isinstance(value, bool):
             raise ValueError(f"{self.name(keys)}={short(value)} is no truth value; give true or false")
         return value
@@ -79,7 +95,10 @@ class ConfigReader:
         value = self.get(key, {})
         if not isinstance(value, Mapping):
             raise ValueError(f"{self.name(key)}={short(value)} is no object; give one in braces")
-        return ConfigReader(value, f"{self.name(key)}.")
+        reader = ConfigReader(value, f"{self.name(key)}.")
+        reader.only("is_encoder_decoder", (False,))  # libraries write their own fields into every object
+        self.inside.append(reader)
+        return reader
 
     def only(self, key: str, allowed: tuple[Any, ...]) -> None:
         """Refuse any value but these, or none: another one is another architecture."""

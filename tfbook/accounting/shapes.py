@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tfbook.accounting.account import Account
+from tfbook.accounting.memory import source_length_of
 from tfbook.accounting.parameters import attention_parameters, count_parameters
 from tfbook.config import TransformerConfig
 from tfbook.validation import as_count
@@ -62,6 +63,7 @@ def forward_shapes(
     """
     batch, length = as_count("batch", batch), as_count("length", length)
     account = count_parameters(config)
+    source = source_length_of(config, source_length, length)
     if config.layout != "encoder-decoder":
         rows = [
             _embedded(
@@ -73,8 +75,6 @@ def forward_shapes(
             *_stack_rows(config, account.part(config.layout), batch, length),
             *_head_rows(config, account, batch, length),
         ]
-    given = source_length if source_length is not None or config.audio is None else config.audio.length
-    source = length if given is None else as_count("source_length", given)
     encoder = _stack_rows(config, account.part("encoder"), batch, source)
     decoder = _stack_rows(config, account.part("decoder"), batch, length, source)
     return [

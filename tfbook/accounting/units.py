@@ -15,6 +15,7 @@ UNITS = {
 }
 _SPELLINGS = {unit.lower(): size for unit, size in UNITS.items()} | {"": 1, "byte": 1, "bytes": 1}
 _NUMBER = re.compile(r"([0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]+)(\.[0-9]+)?(?:e([+-]?[0-9]{1,2}))?", re.IGNORECASE)
+LARGEST = 10**30  # bytes that are still printed
 _LONGEST = 40  # characters: longer than any size that a person means
 
 # How many bits a number of each type takes. What a quantised type keeps beside (scales) is counted apart.
@@ -31,7 +32,7 @@ def parse_bytes(text: str | int) -> int:
     """A size in whole bytes from "0.75 GiB", "768 MiB", "805,306,368 bytes", "8e8" or a number.
 
     kB, MB, GB ... are powers of 1000, KiB, MiB, GiB ... of 1024; a bare number is bytes. A unit may
-    be all upper or all lower case. A fraction of a unit is rounded to the nearest byte. Raises
+    be in upper or lower case. A fraction of a unit is rounded to the nearest byte. Raises
     ValueError for anything else, among it "8 G" (which unit?), "8 Gb" (bits?), and half a byte.
     """
     if isinstance(text, int) and not isinstance(text, bool):
@@ -43,8 +44,8 @@ def parse_bytes(text: str | int) -> int:
     said = text.strip()
     found = _NUMBER.match(said) if len(said) <= _LONGEST else None
     unit = said[found.end() :].strip() if found else ""
-    known = unit in UNITS or unit in (unit.lower(), unit.upper())
-    if found is None or unit.lower() not in _SPELLINGS or not known:
+    as_bits = unit.endswith("b") and unit != unit.lower()  # "Gb", "Gib"
+    if found is None or unit.lower() not in _SPELLINGS or as_bits:
         if found and unit.lower() in tuple("kmgtp"):
             letter = unit.upper()
             raise ValueError(f"{short(text)} does not say which unit; write {letter}B or {letter}iB")
@@ -66,8 +67,10 @@ def format_bytes(size: int, system: str = "both") -> str:
 
     Three significant digits, and the exact number below 1,000 bytes. Raises ValueError for a negative size.
     """
-    if size < 0:
-        raise ValueError(f"{size} bytes is negative; give a size of at least 0")
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"size={short(size)} is {type(size).__name__}; give whole bytes")
+    if not 0 <= size < LARGEST:
+        raise ValueError(f"{short(size)} bytes is negative or beyond any memory; give a size of at least 0")
     if system == "both":
         return f"{_in(size, 1024)} ({_in(size, 1000)})" if size >= 1000 else _in(size, 1024)
     if system not in ("binary", "decimal"):

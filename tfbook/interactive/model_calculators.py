@@ -218,7 +218,7 @@ def _capacity(values: Values) -> str:
     )
     if found.free < 0:
         missing = format_bytes(-found.free)
-        told = f"<p><b>The weights alone do not fit</b>: {missing} are missing.</p>"
+        told = f"<p><b>The weights and what is kept free do not fit</b>: {missing} are missing.</p>"
         shares = [("weights", found.weights)]
     else:
         told = f"<p><b>{found.sequences:,} sequences</b> of {length:,} tokens fit beside the weights.</p>"

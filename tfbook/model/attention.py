@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from tfbook.config import TransformerConfig
 from tfbook.model.cache import KeysValues
 from tfbook.model.positions import Rotation, rotate
+from tfbook.model.unbuilt import refuse_unbuilt
 
 
 def attend(
@@ -76,6 +77,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        refuse_unbuilt(config)
         self.n_heads, self.n_kv_heads, self.d_head = config.n_heads, config.n_kv_heads, config.d_head
         self.d_model, self.dropout = config.d_model, config.dropout
         self.query = nn.Linear(config.d_model, config.d_query, bias=config.qkv_bias)

@@ -39,7 +39,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
-        refuse_unbuilt(config)
+        refuse_unbuilt(config, "decoder", "encoder-decoder")
         self.batch, self.max_length = as_count("batch", batch), as_count("max_length", max_length)
         shape = (self.batch, config.n_kv_heads, self.max_length, config.d_head)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.n_layers)]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfbook.config import TransformerConfig
+from tfbook.model.unbuilt import refuse_unbuilt
 
 _GELU_TANH = partial(F.gelu, approximate="tanh")
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -31,6 +32,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        refuse_unbuilt(config)
         self.activation = ACTIVATIONS[config.activation]
         self.up = nn.Linear(config.d_model, config.d_ff, bias=config.ffn_bias)
         self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.ffn_bias) if config.gated else None

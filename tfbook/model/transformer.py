@@ -113,6 +113,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        refuse_unbuilt(config, "encoder")
         self.config = config
         self.stack = Stack(config, causal=False)
 
@@ -127,6 +128,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        refuse_unbuilt(config, "decoder")
         self.config = config
         self.stack = Stack(config, causal=True)
         self.head = build_head(config, self.stack)
@@ -149,6 +151,7 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        refuse_unbuilt(config, "encoder-decoder")
         self.config = config
         self.encoder = Stack(config, causal=False)
         self.decoder = Stack(config, causal=True, cross=True)

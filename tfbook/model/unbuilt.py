@@ -33,8 +33,13 @@ _FOLLOWING = {
 }
 
 
-def refuse_unbuilt(config: TransformerConfig) -> None:
-    """Raise ValueError for a configuration of which only the accounts know, naming the field."""
+def refuse_unbuilt(config: TransformerConfig, *layouts: str) -> None:
+    """Raise ValueError for a configuration of which only the accounts know, naming the field.
+
+    `layouts` are those that fit where it is to be used; any, when none is given.
+    """
+    if layouts and config.layout not in layouts:
+        raise ValueError(f"layout={config.layout!r} does not fit here; use {' or '.join(map(repr, layouts))}")
     for name, values in _BUILT.items():
         value = getattr(config, name)
         if value not in values:
