@@ -259,7 +259,9 @@ def _exercises(options: argparse.Namespace) -> Result:
             lines += _choices(data) + [f"Hint: {hint}" for hint in asked.hints if options.key]
             if options.key:
                 lines += ["", f"Answer: {data['answer']}", "", asked.solution, ""]
-                lines += [f"Slip {slip['answer']}: {slip['diagnosis']}" for slip in data["slips"]]
+                lines += [
+                    f"Slip {slip['name']} ({slip['answer']}): {slip['diagnosis']}" for slip in data["slips"]
+                ]
             return told, "\n".join(lines)
         told = quiz(options.section, options.seed, options.key)
         found = exercises(options.section)

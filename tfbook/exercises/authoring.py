@@ -5,21 +5,26 @@ from typing import Any
 
 from tfbook.exercises.code import Code, CodeExercise
 from tfbook.exercises.compound import Blank, Blanks
-from tfbook.exercises.engine import Exercise, Kind, Mistake
-from tfbook.exercises.kinds import Choice, Integer, Option
+from tfbook.exercises.engine import Exercise, Kind, Mistake, SlipsCollideError
+from tfbook.exercises.kinds import Choice, Line, Option
 
 
 def ask(section: str, kind: Kind, truth: Any, *slips: tuple[str, Any, str], **texts: Any) -> Exercise:
     """An exercise with a computed answer. Each slip is (name, the answer it leads to, what to say).
 
-    A slip that happens to lead to the right answer, or to that of an earlier slip, is left out:
-    with drawn numbers that can be so.
+    A slip that happens to lead to the right answer is left out: with some numbers it can. Two slips
+    of one answer must say the same, or a reader would be accused of the other: SlipsCollideError.
     """
     asked = Exercise(section=section, kind=kind, truth=truth, mistakes=(), **texts)
     mistakes: list[Mistake] = []
     for slip in (Mistake(*told) for told in slips):
         value = kind.read(example_answer(asked, slip))
-        if not any(kind.same(value, other) for other in (truth, *(m.answer for m in mistakes))):
+        twins = [other for other in mistakes if kind.same(value, other.answer)]
+        if twins and twins[0].diagnosis != slip.diagnosis:
+            raise SlipsCollideError(
+                f"{asked.id}: the slips {twins[0].name} and {slip.name} lead to one answer"
+            )
+        if not twins and not kind.same(value, truth):
             mistakes.append(slip)
     return replace(asked, mistakes=tuple(mistakes))
 
@@ -47,7 +52,7 @@ def find_bug(
     lines = listing.strip("\n").split("\n")
     numbered = "\n".join(f"{n:>2}  {text}" for n, text in enumerate(lines, 1))
     as_code = Choice(tuple(replace(option, text=f"`{option.text}`") for option in repairs.options))
-    kind = Blanks((Blank("The line of the fault", Integer("a line number")), Blank("The repair", as_code)))
+    kind = Blanks((Blank("The line of the fault", Line()), Blank("The repair", as_code)))
     right = repairs.right()
     wrong_lines = [(name, (where, None), told) for name, where, told in slips]
     wrong_repairs = [(m.name, (line, m.answer), m.diagnosis) for m in repairs.mistakes()]

@@ -31,6 +31,7 @@ from tfbook.exercises.expression import AnswerError, shown
 Case = tuple[Any, ...]
 TOLERANCE = 1e-5  # absolute and relative, float32 outputs of order one
 SECONDS = 10.0  # that one case may take
+LATE = f"your function gave no answer in {SECONDS:g} seconds; is there a loop that does not end?"
 MEMORY = 2 * 2**30  # bytes that one case may ask for
 
 
@@ -104,7 +105,11 @@ class Code:
             inspect.signature(answer).bind(*wanted)
         except (TypeError, ValueError):
             raise AnswerError(f"The function must be callable as {self.name}({', '.join(wanted)})") from None
-        return tuple(_run(answer, case, self.task.use) for case in self._cases())
+        seen: list[Outcome] = []
+        for case in self._cases():  # after one case without an end the others are not tried
+            late = seen and seen[-1].fault == LATE
+            seen.append(seen[-1] if late else _run(answer, case, self.task.use))
+        return tuple(seen)
 
     def same(self, value: "Behaviour", other: Callable[..., Any]) -> bool:
         """Whether another function does the same on every case."""
@@ -171,7 +176,9 @@ def _run(function: Callable[..., Any], case: Case, use: Callable[..., Any] | Non
     try:
         with bounded():
             value = function(*given) if use is None else use(function, *given)
-    except (Exception, SystemExit) as error:  # whatever the reader's code raises is the reader's to see
+    except OutOfTimeError:
+        return Outcome(fault=LATE)
+    except (Exception, SystemExit, GeneratorExit) as error:  # the reader's code, so the reader's to see
         told = traceback.format_exception_only(error)[-1].strip()
         return Outcome(fault=f"your function raised `{shown(told, 120)}`.")
     if not _unchanged(given, case):
@@ -209,16 +216,21 @@ def _difference(seen: Any, expected: Any) -> str | None:
 
 
 def _number_difference(seen: Any, expected: int) -> str | None:
-    if isinstance(seen, bool) or not isinstance(seen, int | float):
-        return f"expected a number, and got {type(seen).__name__}."
-    return None if seen == expected else f"expected {expected:,}, and got {seen:,}."
+    if isinstance(seen, bool) or not isinstance(seen, int):
+        return f"expected an int, and got {type(seen).__name__}."
+    told = f"{seen:,}" if abs(seen) < 10**30 else "a very large number"
+    return None if seen == expected else f"expected {expected:,}, and got {told}."
+
+
+class OutOfTimeError(BaseException):
+    """The code took too long. No `Exception`, so that a reader's `except Exception` does not catch it."""
 
 
 @contextmanager
 def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     """Stop the code inside after so many seconds, or once it asks for so many bytes more.
 
-    Raises TimeoutError, or lets an allocation fail with the error of whoever asked. Where the
+    Raises OutOfTimeError, or lets an allocation fail with the error of whoever asked. Where the
     system has no such limits (Windows; threads other than the main one) the code runs unbounded.
     """
     alarm = getattr(signal, "setitimer", None)
@@ -229,13 +241,13 @@ def bounded(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
     import resource  # of Unix alone
 
     def late(*_: object) -> None:
-        raise TimeoutError(f"no answer in {seconds:g} seconds; is there a loop that does not end?")
+        raise OutOfTimeError
 
     before, (soft, hard) = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_AS)
     used = _address_space()
     if used is not None:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory, hard))
-    alarm(signal.ITIMER_REAL, seconds)
+    alarm(signal.ITIMER_REAL, seconds, 1)  # and again, should the code swallow it
     try:
         yield
     finally:

@@ -44,6 +44,11 @@ class Bytes:
         if value >= _HUGE:
             return "That is more than all the memory there is. Open a hint."
         ratio = Fraction(max(value, truth), max(min(value, truth), 1))
+        if any(abs(ratio * 1000**k / 1024**k - 1) * 200 <= 1 for k in range(1, 5)):
+            return (
+                f"{format_bytes(value)} is off by the difference of the units: "
+                "KiB, MiB and GiB are powers of 1024, kB, MB and GB of 1000."
+            )
         simple = next((n for n in range(2, 129) if abs(ratio - n) * 200 <= n), None)
         by = f" by a factor of {simple}" if simple else ""
         told = f"{format_bytes(max(value, 0))} is too {side}{by}"
@@ -56,6 +61,7 @@ class Number:
 
     unit: str = ""
     tolerance: Fraction = Fraction(1, 100)
+    percent: bool = False  # a share, for which 22.4 and 22.4 % and 0.224 are the same
 
     def read(self, answer: Any) -> Fraction:
         """An exact fraction from text or from any real number."""
@@ -73,12 +79,13 @@ class Number:
 
     def same(self, value: Fraction, other: Fraction) -> bool:
         """Equal within the tolerance."""
-        return abs(value - other) <= self.tolerance * abs(other)
+        values = (value, value / 100) if self.percent else (value,)
+        return any(abs(v - other) <= self.tolerance * abs(other) for v in values)
 
     def wrong(self, value: Fraction, truth: Fraction) -> str:
         """The direction."""
-        if value and self.same(value / 100, truth):
-            return "That is the number in per cent; write it with %."
+        if self.percent and value > 1:
+            value /= 100
         side = "large" if value > truth else "small"
         told = f"{float(value):.4g}" if abs(value) < _HUGE else "That number"
         return f"{told} is too {side}. Open a hint."
@@ -98,7 +105,9 @@ class Ordering:
     def read(self, answer: Any) -> tuple[str, ...]:
         """The letters in the reader's order. Every item must be there once."""
         if isinstance(answer, str):
-            answer = re.findall(r"[^\s,;.()>]+", answer)
+            answer = re.findall(r"[^\s,;.()>→-]+", answer)
+            if len(answer) == 1 and len(answer[0]) == len(self.items):
+                answer = list(answer[0])  # written without separators
         if not isinstance(answer, list | tuple) or not all(isinstance(key, str) for key in answer):
             raise AnswerError(
                 f"That is {type(answer).__name__}; give the letters in order, such as 'b, a, c'"

@@ -183,15 +183,18 @@ def _use_step(
 ) -> Tensor:
     """All that a step returns as one tensor: the output first, then the grown keys and values."""
     found = step(x, w_q, w_k, w_v, keys, values)  # type: ignore[operator]  # whatever the reader hands over
-    if not isinstance(found, tuple) or len(found) != 3:
+    if (
+        not isinstance(found, tuple | list)
+        or not all(isinstance(part, Tensor) for part in found)
+        or len(found) != 3
+    ):
         raise TypeError("return three tensors: output, keys, values")
-    output, grown_keys, grown_values = found
-    for name, grown, old in (("keys", grown_keys, keys), ("values", grown_values, values)):
-        if grown.shape[1] != old.shape[1] + 1:
-            raise ValueError(
-                f"{name} should have grown by one position to {old.shape[1] + 1}, and have {grown.shape[1]}"
-            )
-    return torch.cat([output, grown_keys, grown_values], dim=1)
+    grown = (keys.shape[0], keys.shape[1] + 1, keys.shape[2])
+    shapes = {"the output": (x.shape[0], 1, w_v.shape[1]), "keys": grown, "values": grown}
+    for (name, shape), part in zip(shapes.items(), found, strict=True):
+        if part.shape != shape:
+            raise ValueError(f"{name} should have shape {tuple(shape)}, and have {tuple(part.shape)}")
+    return torch.cat(list(found), dim=1)
 
 
 def _step_cases() -> Iterator[Case]:
@@ -207,10 +210,8 @@ CACHED_STEP = CodeTask(
         slip(
             "new-token-unread",
             cached_step,
-            (
-                "(x @ w_q) @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])",
-                "(x @ w_q) @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1]) + torch.tensor([0.0] * (keys.shape[1] - 1) + [-1e9])",
-            ),
+            ("keys.transpose", "keys[:, :-1].transpose"),
+            ("@ values, keys", "@ values[:, :-1], keys"),
             diagnosis="The new token must read itself too: append its key and value **before** attending.",
         ),
         slip(

@@ -106,6 +106,10 @@ class Exercise:
         return exercise_form(self)._repr_mimebundle_()
 
 
+class SlipsCollideError(ValueError):
+    """Two slips lead to one answer: with these numbers a reader would be accused of the other."""
+
+
 def drawn(
     make: Callable[..., Exercise], numbers: Callable[[random.Random], dict[str, Any]], **first: Any
 ) -> Exercise:
@@ -115,6 +119,12 @@ def drawn(
     """
 
     def again(seed: int) -> Exercise:
-        return replace(make(**numbers(random.Random(seed))), again=again, seed=seed)
+        draw = random.Random(seed)
+        for _ in range(100):  # until two slips lead to different answers
+            try:
+                return replace(make(**numbers(draw)), again=again, seed=seed)
+            except SlipsCollideError:
+                continue
+        raise SlipsCollideError("no numbers tell the slips apart; draw them from a wider range")
 
     return replace(make(**first), again=again)

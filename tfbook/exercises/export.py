@@ -11,11 +11,12 @@ from tfbook.exercises import exercise, exercises
 from tfbook.exercises.code import Code
 from tfbook.exercises.compound import Blanks, Bytes, Number, Ordering
 from tfbook.exercises.engine import Exercise, Kind
-from tfbook.exercises.kinds import Choice, Expression, Integer, Shape
+from tfbook.exercises.kinds import Choice, Expression, Integer, Line, Shape
 
 FORMAT = "tfbook-quiz-1"
 _NAMES: dict[type, str] = {
     Integer: "integer",
+    Line: "integer",
     Bytes: "bytes",
     Number: "number",
     Expression: "expression",

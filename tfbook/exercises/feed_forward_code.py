@@ -18,7 +18,8 @@ def _ffn_cases() -> Iterator[Case]:
     draw = torch.Generator().manual_seed(252)
     for batch, length, d, d_ff in ((1, 1, 2, 3), (1, 2, 2, 2), (2, 3, 4, 5)):
         sizes = ((batch, length, d), (d, d_ff), (d_ff,), (d_ff, d), (d,))
-        yield tuple(torch.randn(size, generator=draw) for size in sizes)
+        # Large enough that a ReLU with a ceiling would show.
+        yield tuple(3 * torch.randn(size, generator=draw) for size in sizes)
 
 
 FEED_FORWARD = CodeTask(

@@ -52,6 +52,17 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Line(Integer):
+    """The number of a line in a listing."""
+
+    noun: str = "a line number"
+
+    def wrong(self, value: int, truth: int) -> str:
+        """That it is another line, and not which."""
+        return f"Line {_number(value)} is not where it goes wrong."
+
+
+@dataclass(frozen=True)
 class Expression:
     """A formula in some of the book's symbols, right when equal at random points.
 
@@ -199,7 +210,7 @@ class Choice:
         """Feedback on each option that was wrongly chosen, and how many are missing."""
         told = [f"- **{key}**: {self.by_key[key].feedback}" for key in sorted(value - truth)]
         missing = len(truth - value)
-        if missing:
+        if missing and self.many:
             told.append(f"- {missing} more {'option is' if missing == 1 else 'options are'} right.")
         return "Look again:\n\n" + "\n".join(told)
 

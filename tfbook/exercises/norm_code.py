@@ -44,7 +44,7 @@ LAYER_NORM = CodeTask(
             "no-eps",
             layer_norm,
             ("(variance + eps)", "(variance + 0 * eps)"),
-            diagnosis="eps is missing: it keeps the root away from zero.",
+            diagnosis="eps has no effect: it is missing, or you typed a number in place of the argument.",
         ),
         slip(
             "no-mean",
@@ -103,7 +103,7 @@ class RMSNorm(nn.Module):
         return self.weight * x / (x.square().mean(dim=-1, keepdim=True) + self.eps).sqrt()
 
 
-def _use_norm(module: Callable[..., nn.Module], x: Tensor, weight: Tensor, eps: float) -> Tensor:
+def _use_norm(module: Callable[..., nn.Module], x: Tensor, weight: Tensor, eps: float) -> object:
     """Build the reader's module, give it a gain, and run it."""
     norm = module(x.shape[-1], eps)
     if not isinstance(norm, nn.Module):
@@ -115,8 +115,15 @@ def _use_norm(module: Callable[..., nn.Module], x: Tensor, weight: Tensor, eps: 
         )
     if not torch.equal(norm.get_parameter("weight").detach(), torch.ones_like(weight)):
         raise ValueError("the gain should start at ones, so that the layer starts as a plain normalization")
-    norm.load_state_dict({"weight": weight})
-    output: Tensor = norm(x)
+    with torch.no_grad():
+        norm.get_parameter("weight").copy_(weight)
+    output = norm(x)
+    if not isinstance(output, Tensor):
+        return output  # the comparison says what is wrong with it
+    if not output.requires_grad:
+        raise ValueError(
+            "no gradient reaches `weight` from the output: use the parameter itself, not its data"
+        )
     return output.detach()
 
 
@@ -157,7 +164,7 @@ RMSNORM = CodeTask(
             "no-eps",
             RMSNorm,
             ("+ self.eps)", "+ 0 * self.eps)"),
-            diagnosis="eps is missing: it keeps the root away from zero.",
+            diagnosis="eps has no effect: it is missing, or you typed a number in place of the argument.",
         ),
         slip("no-root", RMSNorm, (".sqrt()", ""), diagnosis="You divide by the mean square; take its root."),
         slip(
@@ -176,7 +183,7 @@ RMSNORM = CodeTask(
             "not-a-parameter",
             RMSNorm,
             ("nn.Parameter(torch.ones(d))", "torch.ones(d)"),
-            diagnosis="`weight` is a plain tensor, which no optimizer finds. Wrap it in `nn.Parameter`.",
+            diagnosis="The module has no parameter. The gain `weight` must be an `nn.Parameter`, or no optimizer finds it.",
         ),
     ),
     _rms_cases,

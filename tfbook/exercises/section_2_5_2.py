@@ -57,7 +57,7 @@ def _parameters(d: int, ratio: int) -> Exercise:
 
 
 def _draw_parameters(draw: random.Random) -> dict[str, int]:
-    return {"d": 64 * draw.randint(2, 24), "ratio": draw.choice([2, 3, 4, 5])}
+    return {"d": 64 * draw.randint(2, 24), "ratio": draw.choice([3, 4, 5])}
 
 
 def _gated_width() -> Exercise:
@@ -132,7 +132,7 @@ def _share() -> Exercise:
     own_heads = 4 * d * d
     return ask(
         S,
-        Number(tolerance=Fraction(1, 200)),
+        Number(tolerance=Fraction(1, 200), percent=True),
         Fraction(ffn, attention + ffn),
         (
             "two-thirds",
@@ -177,7 +177,7 @@ def _position_wise() -> Exercise:
             "own-weights",
             "All positions share one set of weights; that is why the length is free.",
         ),
-        "without its nonlinearity it could be multiplied out into one matrix",
+        "without its nonlinearity its two matrices could be multiplied out into one",
         many=True,
         id="ffn-position-wise",
         title="What position-wise means",

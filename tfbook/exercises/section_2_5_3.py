@@ -60,13 +60,13 @@ def _layer_norm(x: tuple[int, ...]) -> Exercise:
         ),
         id="norm-by-hand",
         title="LayerNorm by hand",
-        prompt=f"One position holds the vector ({', '.join(map(str, x))}). Normalize it with LayerNorm, gain 1, bias 0 and eps = 0. Three digits are enough.",
+        prompt=f"One position holds the vector ({', '.join(map(str, x))}). Normalize it with LayerNorm, gain 1, bias 0 and eps = 0. Three significant digits are enough.",
         hints=(
             "The mean over the features of this position.",
             "The variance is the mean of the squared distances from it.",
             "Subtract the mean, divide by the root of the variance.",
         ),
-        solution=f"Mean {float(mean):.4g}, variance {float(variance):.4g}, and $({last} - {float(mean):.4g})/\\sqrt{{{float(variance):.4g}}} = {float((last - mean) / _root(variance)):.4g}$.",
+        solution=f"Mean {float(mean):.4g}, variance {float(variance):.4g}; the last number is {float(last - mean):.4g} above the mean, and divided by $\\sqrt{{{float(variance):.4g}}}$ it is {float((last - mean) / _root(variance)):.4g}.",
     )
 
 
@@ -74,6 +74,19 @@ def _draw_vector(draw: random.Random) -> dict[str, tuple[int, ...]]:
     while True:
         x = tuple(draw.randint(-9, 9) for _ in range(4))
         if len(set(x)) == 4 and sum(x) not in (0, 4 * x[-1]):
+            return {"x": x}
+
+
+def _draw_rms(draw: random.Random) -> dict[str, tuple[int, ...]]:
+    """A vector whose RMSNorm and LayerNorm differ visibly."""
+    while True:
+        x = _draw_vector(draw)["x"]
+        mean, squares = sum(x) / 4, sum(v * v for v in x) / 4
+        centred = (x[-1] - mean) / math.sqrt(squares - mean**2)
+        plain = x[-1] / math.sqrt(squares)
+        if x[-1] and min(abs(centred - plain), abs((x[-1] - mean) / math.sqrt(squares) - plain)) > 0.05 * abs(
+            plain
+        ):
             return {"x": x}
 
 
@@ -104,7 +117,7 @@ def _rms(x: tuple[int, ...]) -> Exercise:
         ),
         id="rms-by-hand",
         title="RMSNorm by hand",
-        prompt=f"The same for RMSNorm: the vector ({', '.join(map(str, x))}), gain 1, eps = 0. What does its last number become?",
+        prompt=f"One position holds the vector ({', '.join(map(str, x))}). Normalize it with RMSNorm, gain 1, eps = 0. What does its last number become?",
         hints=("Square all, take the mean, take the root.",),
         solution=f"The mean square is {squares / n:.4g}, its root {math.sqrt(squares / n):.4g}, and ${last}/{math.sqrt(squares / n):.4g} = {last / math.sqrt(squares / n):.4g}$.",
     )
@@ -220,10 +233,10 @@ def _growth(times: int) -> Exercise:
             "import torch\n\n"
             "torch.manual_seed(0)\n"
             "trunk, lengths = torch.zeros(512), []\n"
-            "for _ in range(64):\n"
+            f"for _ in range({4 * times}):\n"
             "    trunk = trunk + torch.randn(512)  # a step of unit variance\n"
             "    lengths.append(trunk.norm())\n"
-            "print(lengths[63] / lengths[3])  # 16 times as many steps: about 4"
+            f"print(lengths[-1] / lengths[3])  # {times} times as many steps"
         ),
     )
 
@@ -263,13 +276,13 @@ def _xiong() -> Exercise:
         no(
             "in Pre-LN the gradient of the last layer grows with depth",
             "pre-grows",
-            "It falls, like one over the root of the depth (with the usual initializations).",
+            "The bound falls, like one over the root of the depth. Measured with Xavier's initialization the gradient does so; with PyTorch's default hardly, with GPT-2's not at all.",
         ),
-        "in Pre-LN the last layer's gradient falls with total depth like $L^{-1/2}$; in Post-LN it does not fall",
+        "the **bound** on the last layer's gradient falls like $L^{-1/2}$ with total depth in Pre-LN, and does not depend on depth in Post-LN",
         no(
             "in Post-LN the gradients vanish exponentially",
             "post-vanishes",
-            "They do not vanish: in the last layers they stay as large however deep the model is, which is why the first steps are dangerous.",
+            "They do not vanish: in the last layers they stay as large however deep the model is (measured in encoder stacks), which is why the first steps are dangerous.",
         ),
         no(
             "both are the same at initialization and differ only later",
@@ -296,10 +309,10 @@ def _jacobian() -> Exercise:
             "Subtracting the mean removes one direction. Dividing by the standard deviation removes another: along x-hat itself only the scale changes.",
         ),
         ("none", 0, "Add a constant to all features, or multiply them all by two: does the output change?"),
-        ("all", 3, "The mean and the scale: those are two."),
+        ("all", 3, "Which third one? Name each direction by what undoes it."),
         id="norm-jacobian",
         title="What a norm forgets",
-        prompt="In how many directions can the input of LayerNorm (eps = 0) move without any change of the output, to first order?",
+        prompt="In how many linearly independent directions can the input of LayerNorm (eps = 0) move without any change of the output, to first order?",
         hints=(
             "Which change of all features at once does subtracting the mean undo?",
             "And which does dividing by the standard deviation undo?",
@@ -388,7 +401,7 @@ def _code(name: str, id: str, title: str, prompt: str, hints: tuple[str, ...], r
 
 EXERCISES: tuple[Any, ...] = (
     drawn(_layer_norm, _draw_vector, x=(1, 3, 5, 7)),
-    drawn(_rms, _draw_vector, x=(1, 2, 2, 4)),
+    drawn(_rms, _draw_rms, x=(1, 3, 3, 9)),
     _axis(),
     _formulas(),
     _order(),

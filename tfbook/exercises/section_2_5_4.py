@@ -14,7 +14,12 @@ S = "2.5.4"
 
 
 def _who_reads(length: int, source: int, position: int) -> Exercise:
-    kinds = tuple(Blank(name, Integer()) for name in ("in an encoder", "in a decoder", "in cross-attention"))
+    names = (
+        "among the T, without a mask",
+        "among the T, with the causal mask",
+        "in cross-attention to the source",
+    )
+    kinds = tuple(Blank(name, Integer()) for name in names)
     return ask(
         S,
         Blanks(kinds),
@@ -46,7 +51,7 @@ def _who_reads(length: int, source: int, position: int) -> Exercise:
         ),
         id="layout-who-reads",
         title="How many keys does a position read?",
-        prompt=f"T = {length} positions on the writing side, S = {source} on the reading side. How many keys may position {position} (counted from 1) read in each kind of attention?",
+        prompt=f"A sequence of T = {length} positions attends to itself, once without a mask, as in an encoder, and once with the causal mask, as in a decoder. Then the decoder's positions read a source of S = {source}. How many keys may position {position} (counted from 1) read each time?",
         hints=(
             "Which of the three has a mask that forbids the future?",
             "Where do the keys of cross-attention come from?",
@@ -135,11 +140,6 @@ def _pairs() -> Exercise:
             "That counts the new tokens among themselves. They also read the S - T that are cached.",
         ),
         ("strict", "T(T - 1)/2 + T (S - T)", "Each query reads its own key too: the diagonal is allowed."),
-        (
-            "first-aligned",
-            "T(T + 1)/2 + 0 S",
-            "That aligns the triangle with the first key. The queries are the **last** T of the S positions.",
-        ),
         ("half", "T S / 2", "Half of all pairs is near for T = S, and the diagonal is missing."),
         id="layout-pairs",
         title="Count the pairs of a chunk",
@@ -216,17 +216,17 @@ def _default() -> Exercise:
         no(
             "a decoder needs no padding mask",
             "padding",
-            "In a batch of unequal lengths it does, as every layout.",
+            "With padding on the left it needs one; on the right causality protects the real tokens. Neither is why it became the default.",
         ),
         no(
             "a decoder computes fewer FLOPs a token than an encoder of the same size",
             "flops",
-            "Per token the blocks cost the same; dense kernels even compute the masked pairs.",
+            "Projections and feed-forward cost the same. A kernel that skips masked pairs saves half of the score work: not why it became the default.",
         ),
         many=True,
         id="layout-default",
         title="Why decoder-only became the default",
-        prompt="Which reasons hold?",
+        prompt="Most language models of today are decoders alone. Which reasons for it hold?",
         hints=("Which are engineering, and which claim more?",),
         solution="a and c: a convergence of engineering, not a proof that the others are useless.",
     )
@@ -235,33 +235,32 @@ def _default() -> Exercise:
 def _order() -> Exercise:
     kind = Ordering(
         (
-            "the decoder's state asks the cached source keys",
+            "the decoder's state asks the source's keys",
             "the encoder reads the whole source",
             "the last state gives logits for the next word",
-            "source keys and values are projected once and kept",
-            "the words written so far pass masked self-attention",
+            "the start token passes masked self-attention",
         )
     )
     return ask(
         S,
         kind,
-        ("b", "d", "e", "a", "c"),
+        ("b", "d", "a", "c"),
         (
             "cross-first",
-            ("b", "d", "a", "e", "c"),
-            "In a decoder block self-attention comes before cross-attention: first what I have written, then what I read.",
+            ("b", "a", "d", "c"),
+            "In a decoder block self-attention comes before cross-attention: first what is written, then what is read.",
         ),
-        ("self-first", ("e", "b", "d", "a", "c"), "The encoder runs first, and only once."),
+        ("self-first", ("d", "b", "a", "c"), "The source is read before the decoder starts."),
         (
             "logits-before-cross",
-            ("b", "d", "e", "c", "a"),
+            ("b", "d", "c", "a"),
             "The logits come last, from the state after cross-attention.",
         ),
         id="layout-order",
         title="A step of translation",
-        prompt="An encoder-decoder writes its first word. Put the events in order.",
+        prompt="An encoder-decoder reads a source and then writes its first word. Put the events of this forward pass in order.",
         hints=("The source is read once, before anything is written.",),
-        solution="b, d, e, a, c.",
+        solution="b, d, a, c: the encoder, then in the decoder self-attention, cross-attention and the output head.",
     )
 
 

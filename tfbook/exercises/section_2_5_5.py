@@ -23,18 +23,20 @@ def _block(d: int, n_heads: int) -> Exercise:
         truth,
         ("matrices-alone", 12 * d * d, "That is 12 d², the matrices. Biases and two LayerNorms add 13 d."),
         (
-            "no-norms",
+            "four-d-short",
             12 * d * d + 9 * d,
-            "The two LayerNorms are missing: a gain and a bias each, 4 d in all.",
+            "4 d are missing: as many as two LayerNorms hold (2 d each), and as many as attention's four biases.",
         ),
-        ("one-norm", 12 * d * d + 11 * d, "A block has two norms, one for each sublayer."),
-        ("norms-without-bias", 12 * d * d + 11 * d, "LayerNorm has a bias beside its gain."),
+        (
+            "two-d-short",
+            12 * d * d + 11 * d,
+            "2 d are missing: a block has two LayerNorms, each with a gain **and** a bias.",
+        ),
         (
             "no-biases",
             12 * d * d + 4 * d,
             "The maps have biases: 4 d in attention, 5 d in the feed-forward layer.",
         ),
-        ("no-attention-biases", 12 * d * d + 9 * d, "The four maps of attention have biases too: 4 d."),
         (
             "attention-alone",
             4 * d * d + 4 * d,
@@ -67,7 +69,7 @@ def _error() -> Exercise:
     block = 12 * d * d + 13 * d
     return ask(
         S,
-        Number(tolerance=Fraction(1, 50)),
+        Number(tolerance=Fraction(1, 40), percent=True),
         Fraction(13 * d, block),
         (
             "inverted",
@@ -79,7 +81,7 @@ def _error() -> Exercise:
         ("norms-only", Fraction(4 * d, block), "The biases' 9 d belong to what 12 d² leaves out, too."),
         id="account-error",
         title="How good is 12 d²?",
-        prompt="For d = 768, which share of a block's parameters does the mental arithmetic 12 d² leave out? (per cent, two digits)",
+        prompt="For d = 768, which share of a block's parameters does the mental arithmetic 12 d² leave out? (in per cent, two digits)",
         hints=("A block has 12 d² + 13 d.",),
         solution=f"$13 d / (12 d^2 + 13 d) = {13 * d / block:.3%}$, about 13/(12 d): the wider the model, the better the rule.",
     )
@@ -113,7 +115,7 @@ def _embedding_share(d: int, n_layers: int, vocab: int) -> Exercise:
     table, rest = vocab * d, tied.total - vocab * d
     return ask(
         S,
-        Number(tolerance=Fraction(1, 100)),
+        Number(tolerance=Fraction(1, 40), percent=True),
         Fraction(table, tied.total),
         (
             "untied",
@@ -125,15 +127,14 @@ def _embedding_share(d: int, n_layers: int, vocab: int) -> Exercise:
             Fraction(table, rest),
             "That is the ratio to the rest. The share is of the whole, embedding included.",
         ),
-        ("rest", Fraction(rest, tied.total), "That is the share of everything else."),
         (
-            "one-block",
-            Fraction(table, table + rest // n_layers),
-            f"You counted one block; there are {n_layers}.",
+            "rest",
+            Fraction(rest, tied.total),
+            "That is the share of everything else, or you counted one block instead of all.",
         ),
         id="account-embedding-share",
         title="The embedding's share",
-        prompt=f"A model has d = {d}, L = {n_layers} blocks of about 12 d² + 13 d parameters, and V = {vocab:,} with tied embeddings. Which share of all parameters is the embedding's? (per cent)",
+        prompt=f"A model has d = {d}, L = {n_layers} blocks of about 12 d² + 13 d parameters, and V = {vocab:,} with tied embeddings. Which share of all parameters is the embedding's? (in per cent, two digits)",
         hints=("The table has V d numbers.", "Compare V with 12 L d + V."),
         solution=f"${table:,} / {tied.total:,} = {table / tied.total:.1%}$. Roughly $V / (V + 12 L d)$: large vocabularies weigh on small models.",
     )
@@ -171,7 +172,6 @@ def _overtake(n_heads: int, vocab: int) -> Exercise:
         Number(tolerance=Fraction(1, 100)),
         Fraction(vocab, n_heads),
         ("vocabulary", Fraction(vocab), "You left out the heads: there are H matrices of scores."),
-        ("width", Fraction(vocab, 64 * n_heads), "The scores do not depend on the width at all."),
         ("root", Fraction(round((vocab / n_heads) ** 0.5)), "One T cancels: B H T² against B T V."),
         ("product", Fraction(vocab * n_heads), "Solve H T = V for T."),
         id="account-overtake",
@@ -246,7 +246,7 @@ def _table() -> Exercise:
         ("one-norm", (None, None, d), "Two norms, each with a gain and a bias of d."),
         id="account-table",
         title="Fill the table",
-        prompt="One block of the example: d = 768, d_ff = 3072, biases everywhere, two LayerNorms. Fill in the parameters; arithmetic is welcome.",
+        prompt="One block with d = 768, d_ff = 3072, biases everywhere, two LayerNorms. Fill in the parameters; arithmetic is welcome.",
         hints=("4 d² + 4 d.", "2 d d_ff + d_ff + d.", "Two times 2 d."),
         solution=f"{parts['attention']:,}, {parts['feed_forward']:,} and {norms:,}: {block.total:,} in all, shares "
         + ", ".join(f"{n / block.total:.2%}" for n in (*parts.values(), norms))

@@ -25,6 +25,7 @@ def _per_token(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> Exe
         S,
         Bytes(),
         truth,
+        ("float32", 2 * truth, "FP16 takes 2 bytes a number, not 4."),
         (
             "keys-alone",
             truth // 2,
@@ -41,12 +42,6 @@ def _per_token(n_layers: int, n_heads: int, n_kv_heads: int, d_head: int) -> Exe
             truth * n_heads // n_kv_heads // n_kv_heads,
             "You took n_kv for the number of queries that share a head. It is the number of key/value heads.",
         ),
-        (
-            "model-width",
-            2 * n_layers * n_heads * d_head * 2,
-            "You took the whole width d = H d_h. Keys and values are n_kv d_h wide.",
-        ),
-        ("float32", 2 * truth, "FP16 takes 2 bytes a number, not 4."),
         id="kv-per-token",
         title="One more token",
         prompt=f"L = {n_layers} layers, H = {n_heads} query heads, n_kv = {n_kv_heads}, d_h = {d_head}, FP16. By how much does the cache of a sequence grow with every token? Give a size with its unit.",
@@ -147,7 +142,7 @@ def _crossing() -> Exercise:
 def _what_a_step_does() -> Exercise:
     return choose(
         S,
-        "queries, keys and values of the new token",
+        "query, key and value of token t",
         no("keys of all earlier tokens", "keys-again", "They are in the cache: that is its purpose."),
         "one row of scores, over all t keys",
         "the output map and the feed-forward layer, for one position",
@@ -155,7 +150,7 @@ def _what_a_step_does() -> Exercise:
         many=True,
         id="decode-step",
         title="What a cached step computes",
-        prompt="A decoder with a cache makes token t + 1. What does the step compute?",
+        prompt="Tokens 1 to t - 1 are in the cache; token t comes in, and token t + 1 is to be predicted. What does the step compute?",
         hints=("What of the past is kept, and what was never needed again?",),
         solution="a, c and d. The past's keys and values are read, not computed.",
     )
@@ -228,11 +223,6 @@ def _overtakes() -> Exercise:
         S,
         Integer(),
         truth,
-        (
-            "parameters",
-            truth // 2,
-            "You compared bytes with numbers: a weight takes 2 bytes in FP16 as well.",
-        ),
         ("with-groups", 4 * truth, "That is for n_kv = 8. Here every head has keys and values of its own."),
         ("one-layer-cache", truth * 32, "The cache has 32 layers too."),
         ("keys-alone", 2 * truth, "Keys and values are kept."),
@@ -349,15 +339,15 @@ EXERCISES: tuple[Any, ...] = (
     drawn(_targets, lambda draw: {"length": draw.randint(5, 4096)}, length=512),
     _why_serial(),
     _what_a_step_does(),
-    drawn(_per_token, _draw_cache, n_layers=32, n_heads=32, n_kv_heads=8, d_head=128),
+    drawn(_per_token, _draw_cache, n_layers=80, n_heads=64, n_kv_heads=8, d_head=128),
     drawn(
         _whole,
         lambda draw: {
-            "batch": draw.choice([2, 3, 4, 6]),
+            "batch": draw.choice([3, 5, 6]),
             "length": 1024 * draw.randint(2, 64),
             "n_kv_heads": draw.choice([1, 4, 8]),
         },
-        batch=2,
+        batch=3,
         length=8192,
         n_kv_heads=8,
     ),
@@ -390,7 +380,7 @@ EXERCISES: tuple[Any, ...] = (
         "decoding_code",
         "next-token-loss-code",
         "Code: the loss of the next token",
-        "Write `next_token_loss(logits, ids)`: logits (B, T, V), ids (B, T) whole numbers; the mean cross-entropy (natural logarithm) of each token given those before it, over all known targets. Returns a scalar.",
+        "Write `next_token_loss(logits, ids)`: logits (B, T, V), ids (B, T) whole numbers; the mean cross-entropy (natural logarithm) of each token given those before it, over all known targets. Returns a scalar tensor.",
         (
             "The logits at position t predict the token at t + 1.",
             "Drop the last logits and the first token; `torch.nn.functional.cross_entropy` takes (N, V) and (N,).",

@@ -35,7 +35,7 @@ def _block(d: int) -> Exercise:
         ("one-norm", 12 * d * d + 6 * d, "There are two norms."),
         id="build-block-count",
         title="Count the block you build",
-        prompt=f"The block of this section: width d = {d}, attention without biases, RMSNorm, a SiLU feed-forward layer of two matrices **with** biases, d_ff = 4d. How many parameters?",
+        prompt=f"A Pre-LN block of width d = {d}, attention without biases, RMSNorm, a SiLU feed-forward layer of two matrices **with** biases, d_ff = 4d. How many parameters?",
         hints=("12 d² in matrices.", "5 d in biases, 2 d in gains."),
         solution=f"$12 d^2 + 7 d = {truth:,}$.",
     )
@@ -83,7 +83,7 @@ def _blind_spots() -> Exercise:
         ),
         "values are computed from the key map",
         no(
-            "heads are split along the wrong axis",
+            "heads are split without a transpose, so that positions get mixed (`view(B, H, T, d_h)`)",
             "axis",
             "The test sees it: positions get mixed differently when they come one by one.",
         ),
@@ -139,13 +139,13 @@ def _padding() -> Exercise:
             "append",
             "It would append behind the pads. The new token must follow the last real one.",
         ),
-        "a row in which everything is masked gives NaN from a hand-written softmax",
+        "a row whose scores are all minus infinity gives NaN in the softmax",
         many=True,
         id="verify-padding",
         title="Padding",
         prompt="A causal decoder runs a batch of texts of unequal length. What is true?",
         hints=("Which positions come **before** a real token, with padding on the left? On the right?",),
-        solution="b, c and e.",
+        solution="b: a later token reads what stands before it, pads included. c: it never reads what stands behind it. e: the softmax divides zero by zero.",
     )
 
 
@@ -203,8 +203,14 @@ def _depth() -> Exercise:
             "import torch\nfrom torch import nn\n\n"
             "torch.manual_seed(0)\n"
             "layer = nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, norm_first=True, batch_first=True)\n"
-            "stack = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)\n"
-            "print(all(torch.equal(a, b) for a, b in zip(stack.layers[0].parameters(), stack.layers[11].parameters())))  # True"
+            "stack = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)  # twelve copies\n"
+            "trunk, steps = 1e-3 * torch.randn(1, 16, 64), []\n"
+            "with torch.no_grad():\n"
+            "    for block in stack.layers:\n"
+            "        after = block(trunk)\n"
+            "        steps.append((after - trunk).norm())\n"
+            "        trunk = after\n"
+            "print(trunk.norm() / torch.stack(steps).mean())"
         ),
     )
 
@@ -249,7 +255,7 @@ def _find_bug() -> Exercise:
         pick(
             no("if cache is not None:", "inverted", "Then a pass without a cache reads its future."),
             no("if T == S:", "square", "A second chunk has T < S and still must not read its own future."),
-            "if T > 1:   # with the mask aligned to the last key",
+            "if T > 1:",
         ),
         ("cache-write", 4, "Writing behind the past is right."),
         ("scores", 5, "The scores are right."),

@@ -72,7 +72,7 @@ def _thirds(d: int) -> Exercise:
     kinds = (
         Blank("attention", Integer()),
         Blank("feed-forward layer", Integer()),
-        Blank("its share of the two", Number(tolerance=Fraction(1, 200))),
+        Blank("its share of the two", Number(tolerance=Fraction(1, 200), percent=True)),
     )
     return ask(
         S,
@@ -89,7 +89,7 @@ def _thirds(d: int) -> Exercise:
         (
             "heads-counted",
             (8 * attention, None, None),
-            "The eight heads share the four maps; H does not multiply them.",
+            "The heads share the four maps; their number does not multiply them.",
         ),
         id="self-test-2",
         title="Question 2: two thirds",
@@ -117,7 +117,7 @@ def _norms() -> Exercise:
             "better",
             "It is a statement about the stability of training, not about final quality.",
         ),
-        "an identity path leads through all blocks, so gradients reach every layer without crossing norms",
+        "an identity path leads through all blocks, so gradients reach every layer without crossing the norms inside them",
     )
     kinds = (
         Blank("Post-LN", post),

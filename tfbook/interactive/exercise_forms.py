@@ -38,7 +38,9 @@ def respond_exercise(id: str, values: dict[str, Any]) -> Response:
         answer = values.get("answer", "")
     verdict = asked.check(answer)
     if not verdict.understood:
-        return Response(f'<p class="tfb-unreadable">{escape(verdict.message)}</p>', "unreadable")
+        return Response(
+            f'<p class="tfb-unreadable mathjax_ignore">{escape(verdict.message)}</p>', "unreadable"
+        )
     status = "correct" if verdict.correct else "wrong"
     word = "Correct." if verdict.correct else "Not yet."
     return Response(f'<div class="tfb-{status}"><b>{word}</b> {to_html(verdict.message)}</div>', status)
