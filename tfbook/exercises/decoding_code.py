@@ -128,6 +128,12 @@ TOP_P = CodeTask(
             diagnosis="You drop the token that crosses p, and perhaps all of them. A token is kept while the sum **before** it is below p.",
         ),
         slip(
+            "at-most-p",
+            top_p,
+            ("(before < p)", "((ordered.cumsum(0) <= p) | (before == 0))"),
+            diagnosis="You stop before the sum passes p. The nucleus sums to **at least** p: the token that crosses it belongs to it.",
+        ),
+        slip(
             "not-renormalized",
             top_p,
             (" / kept.sum()", ""),
@@ -226,6 +232,12 @@ CACHED_STEP = CodeTask(
             cached_step,
             (" / math.sqrt(keys.shape[-1])", ""),
             diagnosis="The scores are not scaled by the root of the head width.",
+        ),
+        slip(
+            "scaled-by-model-width",
+            cached_step,
+            ("math.sqrt(keys.shape[-1])", "math.sqrt(x.shape[-1])"),
+            diagnosis="You divide by the root of d. The scale is the root of the **head** width, of queries and keys.",
         ),
         slip(
             "scaled-by-length",

@@ -81,8 +81,9 @@ class Expression:
         """The values of the expression at eight fixed random points."""
         if not isinstance(answer, str):
             raise AnswerError(f"That is {type(answer).__name__}; give the formula as text")
+        formula = answer.rpartition("=")[2]  # "t = 6d" names what it gives
         draw = random.Random(251)
-        return tuple(evaluate(answer, self.points(draw)) for _ in range(8))
+        return tuple(evaluate(formula, self.points(draw)) for _ in range(8))
 
     def same(self, value: tuple[Fraction, ...], other: str) -> bool:
         """Whether the two formulas agree at every point."""

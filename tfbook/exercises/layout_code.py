@@ -119,6 +119,12 @@ ATTEND = CodeTask(
             diagnosis="You remove what may be read. True means may read, so fill where the mask is False.",
         ),
         slip(
+            "mask-inverted-softly",
+            attend,
+            ('scores.masked_fill(~mask, float("-inf"))', "scores.masked_fill(mask, -1e9)"),
+            diagnosis="You remove what may be read. True means may read, so fill where the mask is False.",
+        ),
+        slip(
             "no-mask", attend, ('.masked_fill(~mask, float("-inf"))', ""), diagnosis="The mask is not used."
         ),
         slip(
@@ -193,6 +199,12 @@ CROSS_ATTENTION = CodeTask(
             cross_attention,
             (" / math.sqrt(query.shape[-1])", ""),
             diagnosis="The scores are not scaled by the root of the head width.",
+        ),
+        slip(
+            "scaled-by-model-width",
+            cross_attention,
+            ("math.sqrt(query.shape[-1])", "math.sqrt(x.shape[-1])"),
+            diagnosis="You divide by the root of d. The scale is the root of the **head** width, of queries and keys.",
         ),
         slip(
             "softmax-over-queries",

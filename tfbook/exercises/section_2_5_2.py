@@ -103,6 +103,7 @@ def _rounded(d: int, multiple: int) -> Exercise:
         Blanks(kinds),
         (exact, rounded, Fraction(rounded, d)),
         ("two-thirds-of-d", (2 * d // 3, None, None), "The first blank: two thirds of **4d**, not of d."),
+        ("rounded-to-nearest", (exact + 1, None, None), "The first blank: rounded **down**."),
         (
             "rounded-down",
             (None, rounded - step, None),
