@@ -5,12 +5,29 @@ import torch
 
 from tfbook.experiments import heads
 from tfbook.experiments.counterexamples import coordinatewise_maximum, layer_by_hand, swap_on_circle
+from tfbook.experiments.hull import head_outputs, inside_hull
 from tfbook.experiments.identities import identifiable_parameters, score_ranks
 from tfbook.experiments.order import change_under_reordering
-from tfbook.experiments.recorded import HEAD_COUNTS, SEEDS, TASKS, recorded_accuracies, spread
+from tfbook.experiments.recorded import (
+    HEAD_COUNTS,
+    SEEDS,
+    STACKS,
+    TASKS,
+    recorded_accuracies,
+    recorded_without_ffn,
+    spread,
+)
 from tfbook.experiments.refresher import one_head
 from tfbook.experiments.sentence import sentence_heads
 from tfbook.experiments.training import seeded
+from tfbook.experiments.without_ffn import (
+    ATTENTION_ALONE,
+    FULL,
+    Sublayers,
+    best_straight_line,
+    checkerboard,
+    departure_from_affine,
+)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -89,3 +106,38 @@ def test_seeded_leaves_the_readers_random_state_alone() -> None:
     with seeded(7):
         torch.rand(5)
     assert torch.equal(torch.rand(2), expected)
+
+
+def test_without_feed_forward_layers_a_single_position_sees_an_affine_map() -> None:
+    """C-2.5.2-07, both halves."""
+    for seed in range(5):
+        assert departure_from_affine("aaaaaa", seed=seed) < 1e-5
+        assert departure_from_affine("aaaaaa", length=8, seed=seed) > 0.01
+        assert departure_from_affine("aaaaaa", normalized=True, seed=seed) > 0.1
+        assert departure_from_affine("afaf", seed=seed) > 0.01
+    full, alone = Sublayers(FULL).size, Sublayers(ATTENTION_ALONE).size
+    assert (full, alone) == (56_160, 56_448)
+
+
+def test_no_straight_line_colours_more_than_two_thirds_of_the_checkerboard() -> None:
+    """x + y = 2/3 reaches it: 1 - 2/9 + 2 - 1/9 of 4 are right."""
+    assert abs(best_straight_line() - 2 / 3) < 0.005
+
+
+def test_the_record_of_the_checkerboard_is_whole_and_repeats() -> None:
+    record = recorded_without_ffn()
+    assert record.keys() == STACKS.keys()
+    assert all(len(values) == len(SEEDS) for values in record.values())
+    for name in ("attention and feed-forward", "attention alone"):
+        again = checkerboard(seed=2, **STACKS[name]).accuracy
+        assert abs(again - record[name][2]) < 0.06, name
+
+
+def test_outputs_of_a_head_lie_among_its_values_until_transformed() -> None:
+    corners = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    points = torch.tensor([[0.2, 0.2], [0.5, 0.5], [0.6, 0.6], [-0.01, 0.5]])
+    assert inside_hull(points, corners).tolist() == [True, True, False, False]
+    for seed in range(5):
+        seen = head_outputs(seed=seed)
+        assert inside_hull(seen.outputs, seen.values).all()
+    assert inside_hull(head_outputs(seed=1).transformed, head_outputs(seed=1).values).float().mean() < 0.5

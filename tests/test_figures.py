@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -16,6 +17,15 @@ EVERY = {
     "heads_on_a_sentence": lambda: figures.heads_on_a_sentence(WORDS, ["one"], [[[0.5, 0.5], [1.0, 0.0]]]),
     "accuracy_by_heads": lambda: figures.accuracy_by_heads({"t": {1: [0.5, 0.6], 2: [0.7]}}, {"t": 0.5}),
     "attention_by_offset": lambda: figures.attention_by_offset([[0.5] * 12] * 3, look_back=8),
+    "activation_curves": lambda: figures.activation_curves(
+        [-1.0, 1.0], {"ReLU": [0.0, 1.0], "GELU": [-0.2, 0.8]}
+    ),
+    "outputs_and_hull": lambda: figures.outputs_and_hull(
+        [[0, 0], [1, 0], [0, 1], [0.2, 0.2]], [[0.3, 0.3]], [[2.0, 2.0]]
+    ),
+    "accuracy_by_stack": lambda: figures.accuracy_by_stack(
+        {"attention and feed-forward": [0.9, 1.0], "attention alone": [0.5]}, 0.5
+    ),
     "two_counterexamples": lambda: figures.two_counterexamples(0.7),
     "one_head_by_numbers": lambda: figures.one_head_by_numbers([[0.0, 1.0]] * 2, [[0.3, 0.7]] * 2),
     "transformer_map": lambda: figures.transformer_map(TransformerConfig(n_layers=3, vocab_size=99)),
@@ -44,3 +54,8 @@ def test_the_readers_settings_stay_as_they_are() -> None:
 def test_committed_drawings_are_current(tmp_path: Path) -> None:
     for path in figures.save_drawings(tmp_path):
         assert path.read_bytes() == (IMAGES / path.name).read_bytes(), "run `make figures`"
+
+
+def test_the_hull_has_its_corners_in_order() -> None:
+    points = np.array([[0, 0], [2, 0], [1, 0.5], [2, 2], [0, 2], [1, 1]], dtype=float)
+    assert sorted(figures._around(points)) == [0, 1, 3, 4]

@@ -113,6 +113,78 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
     return _done(figure)
 
 
+def activation_curves(xs: Sequence[float], curves: Mapping[str, Sequence[float]]) -> Figure:
+    """Nonlinearities over one number, each named at its own line."""
+    with house_style():
+        figure, axes = plt.subplots(figsize=(4.8, 3.2))
+        axes.axhline(0, color="#dddddd", lw=1, zorder=0)
+        axes.axvline(0, color="#dddddd", lw=1, zorder=0)
+        places = (-2.9, -1.0, -1.9)  # where a name stands, clear of the other lines
+        drawn = zip(curves.items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), places, strict=False)
+        for level, ((name, ys), colour, dash, place) in enumerate(drawn):
+            axes.plot(xs, ys, dash, color=colour, lw=2.2)
+            axes.text(place, 0.55 + 0.45 * level, name, color=colour, weight="bold")
+        axes.set(xlabel="input of the nonlinearity", ylabel="output", ylim=(-0.6, 3))
+    return _done(figure)
+
+
+def outputs_and_hull(
+    values: Sequence[Sequence[float]], outputs: Sequence[Sequence[float]], moved: Sequence[Sequence[float]]
+) -> Figure:
+    """A head's outputs among its values, and the same after a feed-forward layer: two planes."""
+    corners = np.asarray(values)
+    with house_style():
+        figure, panels = plt.subplots(2, 1, figsize=(4.2, 7.0))
+        for axes, points, colour, title in zip(
+            panels,
+            (np.asarray(outputs), np.asarray(moved)),
+            (BLUE, ORANGE),
+            ("attention alone: among the values", "after the feed-forward layer"),
+            strict=True,
+        ):
+            axes.fill(*corners[_around(corners)].T, color="#dddddd", zorder=0)
+            axes.plot(*points.T, ".", color=colour, ms=5, alpha=0.7)
+            axes.plot(*corners.T, "s", color="black", ms=6)
+            axes.set(title=title, xlabel="first coordinate", ylabel="second coordinate")
+            axes.set_aspect("equal", adjustable="datalim")
+    return _done(figure)
+
+
+def _around(points: "np.ndarray") -> list[int]:
+    """The corners of the convex hull of points in the plane, in order (Andrew's monotone chain)."""
+    order = np.lexsort(points.T[::-1])
+
+    def chain(indexes: Sequence[int]) -> list[int]:
+        kept: list[int] = []
+        for i in indexes:
+            while len(kept) > 1 and _turn(points[kept[-2]], points[kept[-1]], points[i]) <= 0:
+                kept.pop()
+            kept.append(int(i))
+        return kept[:-1]
+
+    return chain(order.tolist()) + chain(order[::-1].tolist())
+
+
+def _turn(a: "np.ndarray", b: "np.ndarray", c: "np.ndarray") -> float:
+    """Positive where the way from a over b to c turns left."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def accuracy_by_stack(results: Mapping[str, Sequence[float]], chance: float) -> Figure:
+    """One row for each kind of stack, a dot for each seed."""
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.4, 0.75 * len(results) + 0.9))
+        for row, (name, values) in enumerate(results.items()):
+            colour = BLUE if "feed-forward" in name else ORANGE
+            axes.plot(values, [row] * len(values), "o", color=colour, ms=6, alpha=0.6)
+            axes.text(chance, row - 0.22, name, color="black", va="bottom")
+        axes.axvline(chance, color=GREY, ls=":", lw=1)
+        axes.set(xlabel="accuracy; dotted: chance", xlim=(chance - 0.04, 1.02), yticks=[])
+        axes.set_ylim(len(results) - 0.5, -0.9)
+        axes.spines["left"].set_visible(False)
+    return _done(figure)
+
+
 def two_counterexamples(distance: float) -> Figure:
     """The plane pictures of the two functions: what one head cannot reach, and what it swaps."""
     with house_style():

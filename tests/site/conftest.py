@@ -28,6 +28,7 @@ CHAPTER = "chapters/2-5-1-multi-head-attention"
 PAGES = [
     "chapters/index",
     CHAPTER,
+    "chapters/2-5-2-feed-forward",
     "chapters/exercises",
     "chapters/self-test",
     "chapters/calculators",

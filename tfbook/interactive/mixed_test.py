@@ -18,7 +18,11 @@ from tfbook.interactive.html import NOT_LIVE, form_html
 
 QUESTIONS, MINUTES = 10, 20
 # Where a section is read. A section without a chapter yet is practised on the page of exercises.
-PAGES = {"2.5.1": "2-5-1-multi-head-attention.html", "self-test": "self-test.html"}
+PAGES = {
+    "2.5.1": "2-5-1-multi-head-attention.html",
+    "2.5.2": "2-5-2-feed-forward.html",
+    "self-test": "self-test.html",
+}
 
 
 def questions(seed: int) -> list[Exercise]:
