@@ -18,13 +18,13 @@ EVERY = {
     "accuracy_by_heads": lambda: figures.accuracy_by_heads({"t": {1: [0.5, 0.6], 2: [0.7]}}, {"t": 0.5}),
     "attention_by_offset": lambda: figures.attention_by_offset([[0.5] * 12] * 3, look_back=8),
     "activation_curves": lambda: figures.activation_curves(
-        [-1.0, 1.0], {"ReLU": [0.0, 1.0], "GELU": [-0.2, 0.8]}
+        [-1.0, 1.0], {"ReLU": [0.0, 1.0], "GELU": [-0.2, 0.8], "SiLU": [-0.3, 0.7]}
     ),
     "outputs_and_hull": lambda: figures.outputs_and_hull(
-        [[0, 0], [1, 0], [0, 1], [0.2, 0.2]], [[0.3, 0.3]], [[2.0, 2.0]]
+        {"before": ([[0.3, 0.3]], [[0, 0], [1, 0], [0, 1]]), "after": ([[2, 2]], [[0, 0], [1, 0], [0, 2]])}
     ),
     "accuracy_by_stack": lambda: figures.accuracy_by_stack(
-        {"attention and feed-forward": [0.9, 1.0], "attention alone": [0.5]}, 0.5
+        {"attention and feed-forward": [0.9, 1.0], "attention alone": [0.5]}, {"chance": 0.5}
     ),
     "two_counterexamples": lambda: figures.two_counterexamples(0.7),
     "one_head_by_numbers": lambda: figures.one_head_by_numbers([[0.0, 1.0]] * 2, [[0.3, 0.7]] * 2),

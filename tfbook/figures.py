@@ -21,6 +21,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangl
 from tfbook.config import TransformerConfig
 
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#666666"
+Points = Sequence[Sequence[float]]
 WEIGHTS = "Blues"  # the colour map of attention weights: white is 0, so prints in grey keep their order
 
 _STYLE: Any = {
@@ -114,13 +115,13 @@ def attention_by_offset(weights: Sequence[Sequence[float]], look_back: int) -> F
 
 
 def activation_curves(xs: Sequence[float], curves: Mapping[str, Sequence[float]]) -> Figure:
-    """Nonlinearities over one number, each named at its own line."""
+    """Three nonlinearities over one number, each named in the colour of its line."""
     with house_style():
         figure, axes = plt.subplots(figsize=(4.8, 3.2))
         axes.axhline(0, color="#dddddd", lw=1, zorder=0)
         axes.axvline(0, color="#dddddd", lw=1, zorder=0)
         places = (-2.9, -1.0, -1.9)  # where a name stands, clear of the other lines
-        drawn = zip(curves.items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), places, strict=False)
+        drawn = zip(curves.items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), places, strict=True)
         for level, ((name, ys), colour, dash, place) in enumerate(drawn):
             axes.plot(xs, ys, dash, color=colour, lw=2.2)
             axes.text(place, 0.55 + 0.45 * level, name, color=colour, weight="bold")
@@ -128,22 +129,15 @@ def activation_curves(xs: Sequence[float], curves: Mapping[str, Sequence[float]]
     return _done(figure)
 
 
-def outputs_and_hull(
-    values: Sequence[Sequence[float]], outputs: Sequence[Sequence[float]], moved: Sequence[Sequence[float]]
-) -> Figure:
-    """A head's outputs among its values, and the same after a feed-forward layer: two planes."""
-    corners = np.asarray(values)
+def outputs_and_hull(planes: Mapping[str, tuple[Points, Points]]) -> Figure:
+    """Outputs (dots) and values (squares, with their convex hull in grey), one plane below the other."""
     with house_style():
-        figure, panels = plt.subplots(2, 1, figsize=(4.2, 7.0))
-        for axes, points, colour, title in zip(
-            panels,
-            (np.asarray(outputs), np.asarray(moved)),
-            (BLUE, ORANGE),
-            ("attention alone: among the values", "after the feed-forward layer"),
-            strict=True,
-        ):
+        figure, panels = plt.subplots(len(planes), 1, figsize=(4.6, 3.2 * len(planes)), squeeze=False)
+        drawn = zip(panels[:, 0], planes.items(), (BLUE, ORANGE), strict=True)
+        for axes, (title, (outputs, values)), colour in drawn:
+            corners = np.asarray(values)
             axes.fill(*corners[_around(corners)].T, color="#dddddd", zorder=0)
-            axes.plot(*points.T, ".", color=colour, ms=5, alpha=0.7)
+            axes.plot(*np.asarray(outputs).T, ".", color=colour, ms=5, alpha=0.7)
             axes.plot(*corners.T, "s", color="black", ms=6)
             axes.set(title=title, xlabel="first coordinate", ylabel="second coordinate")
             axes.set_aspect("equal", adjustable="datalim")
@@ -170,16 +164,19 @@ def _turn(a: "np.ndarray", b: "np.ndarray", c: "np.ndarray") -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
-def accuracy_by_stack(results: Mapping[str, Sequence[float]], chance: float) -> Figure:
-    """One row for each kind of stack, a dot for each seed."""
+def accuracy_by_stack(results: Mapping[str, Sequence[float]], marks: Mapping[str, float]) -> Figure:
+    """One row for each kind of stack, a dot for each seed; named levels are dotted lines."""
+    lowest = min(*marks.values(), *(min(values) for values in results.values()))
     with house_style():
-        figure, axes = plt.subplots(figsize=(5.4, 0.75 * len(results) + 0.9))
+        figure, axes = plt.subplots(figsize=(5.4, 0.75 * len(results) + 1.2))
         for row, (name, values) in enumerate(results.items()):
             colour = BLUE if "feed-forward" in name else ORANGE
             axes.plot(values, [row] * len(values), "o", color=colour, ms=6, alpha=0.6)
-            axes.text(chance, row - 0.22, name, color="black", va="bottom")
-        axes.axvline(chance, color=GREY, ls=":", lw=1)
-        axes.set(xlabel="accuracy; dotted: chance", xlim=(chance - 0.04, 1.02), yticks=[])
+            axes.text(lowest + 0.01, row - 0.24, name, va="bottom", bbox={"color": "white", "pad": 1})
+        for name, level in marks.items():
+            axes.axvline(level, color=GREY, ls=":", lw=1, zorder=0)
+            axes.text(level, -0.95, name, color=GREY, ha="center", va="bottom")
+        axes.set(xlabel="accuracy", xlim=(lowest - 0.04, 1.02), yticks=[])
         axes.set_ylim(len(results) - 0.5, -0.9)
         axes.spines["left"].set_visible(False)
     return _done(figure)

@@ -1,10 +1,11 @@
 """Results over seeds that are too slow to repeat in a chapter, kept as data with their origin.
 
-`python -m tfbook.experiments.recorded` runs them again (some minutes) and rewrites the files
-under `recorded/`. A test repeats single entries and compares.
+`python -m tfbook.experiments.recorded` runs them again (some minutes; `--only without_ffn` for
+one) and rewrites the files under `recorded/`. A test repeats single entries and compares.
 """
 
 import json
+from argparse import ArgumentParser
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,6 +21,7 @@ LONG_HEAD_COUNTS, LONG_SEEDS = (1, 8, 64), range(3)
 # The stacks of the checkerboard, by name, with their settings.
 STACKS: dict[str, dict[str, Any]] = {
     "attention and feed-forward": {"kinds": "afaf"},
+    "feed-forward alone": {"kinds": "fff"},
     "attention alone": {"kinds": "aaaaaa"},
     "attention alone, with norms": {"kinds": "aaaaaa", "normalized": True},
     "attention alone, 8 points at once": {"kinds": "aaaaaa", "length": 8},
@@ -88,5 +90,9 @@ def _write(name: str, data: object) -> None:
 
 
 if __name__ == "__main__":
-    record()
-    record_without_ffn()
+    recorders = {"heads": record, "without_ffn": record_without_ffn}
+    parser = ArgumentParser(description="Repeat the recorded experiments.")
+    parser.add_argument("--only", choices=recorders, help="one record instead of all")
+    only = parser.parse_args().only
+    for chosen in [only] if only else recorders:
+        recorders[chosen]()
