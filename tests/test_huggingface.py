@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import CONFIG_MAPPING
@@ -157,7 +158,8 @@ def test_a_field_that_is_missing_or_null_means_what_the_family_means_or_is_asked
             continue
         try:
             theirs = size(on_meta(CONFIG_MAPPING[kind].from_dict(dict(changed)), autos(kind)[0]))
-        except Exception:  # whatever transformers raises: it does not read such a file
+        except (StrictDataclassError, TypeError, KeyError):
+            # transformers refuses the file (a wrong type) or stumbles over the null: nothing to compare with
             continue
         compared += 1
         if (kind, key) not in OTHERWISE:

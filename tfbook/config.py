@@ -42,6 +42,10 @@ HEADS = ("none", "tokens", "pooler", "masked-tokens", "text-labels", "token-labe
 LAYER_KINDS = ("full", "sliding", "linear")
 MOST_LAYERS = 100_000
 
+# The default of a field whose value follows from others. None is for input only: it is replaced at
+# once, so that whoever reads a configuration never meets it; hence no field says `| None`.
+DERIVED: Any = None
+
 _CHOICES = {
     "layout": LAYOUTS,
     "activation": ACTIVATIONS,
@@ -124,21 +128,19 @@ class TransformerConfig:
     d_model: int = 768
     n_layers: int = 12
     n_heads: int = 12
-    # Where a field below ignores its type: None is for input only, and a value is derived at once,
-    # so that whoever reads a configuration never meets None.
-    n_kv_heads: int = None  # type: ignore[assignment]
-    d_head: int = None  # type: ignore[assignment]
-    d_ff: int = None  # type: ignore[assignment]
+    n_kv_heads: int = DERIVED
+    d_head: int = DERIVED
+    d_ff: int = DERIVED
     activation: str = "gelu"
     norm: str = "layernorm"
     norm_position: str = "pre"
-    final_norm: bool = None  # type: ignore[assignment]
+    final_norm: bool = DERIVED
     positions: str = "sinusoidal"
     max_length: int = 1024
     qkv_bias: bool = True
     output_bias: bool = True
     ffn_bias: bool = True
-    norm_bias: bool = None  # type: ignore[assignment]
+    norm_bias: bool = DERIVED
     head_bias: bool = False
     tie_embeddings: bool = True
     embedding_norm: bool = False
@@ -153,9 +155,9 @@ class TransformerConfig:
     latent: LatentAttention | None = None
     linear: DeltaNet | ShortConvolution | None = None
     audio: AudioSource | None = None
-    head: str = None  # type: ignore[assignment]
+    head: str = DERIVED
     n_labels: int = 0
-    key_bias: bool = None  # type: ignore[assignment]
+    key_bias: bool = DERIVED
     norm_gain: bool = True
     qk_norm: str = "none"
     qk_norm_bias: bool = False
@@ -169,10 +171,10 @@ class TransformerConfig:
     relative_buckets: int = 0
     relative_in_every_layer: bool = False
     n_token_types: int = 0
-    d_embedding: int = None  # type: ignore[assignment]
+    d_embedding: int = DERIVED
     embedding_map_bias: bool = True
-    n_encoder_layers: int = None  # type: ignore[assignment]
-    encoder_d_ff: int = None  # type: ignore[assignment]
+    n_encoder_layers: int = DERIVED
+    encoder_d_ff: int = DERIVED
     beyond: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
