@@ -26,6 +26,17 @@ EVERY = {
     "accuracy_by_stack": lambda: figures.accuracy_by_stack(
         {"attention and feed-forward": [0.9, 1.0], "attention alone": [0.5]}, {"chance": 0.5}
     ),
+    "heat_map": lambda: figures.heat_map([[0.5, 0.1]] * 2, WORDS, WORDS, "key", "query", numbers=True),
+    "masks": lambda: figures.masks({"one": [[True, False]] * 2, "two": [[True]]}, "query", {"two": "key"}),
+    "norm_placements": lambda: figures.norm_placements(list(figures.PLACEMENTS)[:2]),
+    "lines": lambda: figures.lines(
+        {"one": {1: [1.0, 2.0], 10: [3.0]}, "two,\nwith more": {1: [1.0], 10: [3.1]}},
+        "blocks",
+        "size",
+        log="xy",
+        level=("floor", 1.0),
+        top=4,
+    ),
     "two_counterexamples": lambda: figures.two_counterexamples(0.7),
     "one_head_by_numbers": lambda: figures.one_head_by_numbers([[0.0, 1.0]] * 2, [[0.3, 0.7]] * 2),
     "transformer_map": lambda: figures.transformer_map(TransformerConfig(n_layers=3, vocab_size=99)),
@@ -59,3 +70,21 @@ def test_committed_drawings_are_current(tmp_path: Path) -> None:
 def test_the_hull_has_its_corners_in_order() -> None:
     points = np.array([[0, 0], [2, 0], [1, 0.5], [2, 2], [0, 2], [1, 1]], dtype=float)
     assert sorted(figures._around(points)) == [0, 1, 3, 4]
+
+
+def test_names_at_the_ends_of_lines_do_not_touch() -> None:
+    figure = EVERY["lines"]()
+    figure.canvas.draw()
+    names = [t for t in figure.findobj(Text) if t.get_text() in ("one", "two,\nwith more")]
+    one, two = sorted((name.get_window_extent() for name in names), key=lambda box: float(box.y0))
+    assert one.y1 <= two.y0
+
+
+@pytest.mark.parametrize("kind", figures.PLACEMENTS)
+def test_the_trunk_is_unbroken_but_in_post_ln(kind: str) -> None:
+    """What the picture shows is what the block computes: a path from X to Y without a norm."""
+    axes = figures.norm_placements([kind]).axes[0]
+    heads = [patch for patch in axes.patches if patch.get_linewidth() == 3]
+    assert bool(heads) == (kind != "post")
+    norms = [text for text in axes.texts if text.get_text() == "norm"]
+    assert len(norms) == (2 if kind == "sandwich" else 1)

@@ -17,6 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.ticker import LogLocator, NullLocator
 
 from tfbook.config import TransformerConfig
 
@@ -59,6 +60,40 @@ def heads_on_a_sentence(
             axes.set_ylabel("query")
         axes.set_xlabel("key")
         axes.tick_params(axis="x", labelrotation=60)
+    return _done(figure)
+
+
+def heat_map(
+    values: Points,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    xlabel: str,
+    ylabel: str,
+    numbers: bool = False,
+) -> Figure:
+    """Values between 0 and 1 as one heat map, paler and with each number written in with `numbers`."""
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.2, 0.42 * len(rows) + 1.2))
+        shown = np.asarray(values)
+        _heat_map(axes, 0.5 * shown if numbers else shown, rows, columns)
+        if numbers:
+            _write_numbers(axes, shown)
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+    return _done(figure)
+
+
+def masks(panels: Mapping[str, Points], rows: str, columns: Mapping[str, str]) -> Figure:
+    """Masks by name, two in a row: blue where a query (row) may read a key (column)."""
+    lines = (len(panels) + 1) // 2
+    with house_style():
+        figure, grid = plt.subplots(lines, 2, figsize=(5.2, 2.7 * lines), squeeze=False)
+        for axes, (name, mask) in zip(grid.flat, panels.items(), strict=True):
+            shown = np.asarray(mask, dtype=float)
+            numbers = [[str(i + 1) for i in range(size)] for size in shown.shape]
+            _heat_map(axes, 0.7 * shown, *numbers)
+            axes.set_title(name, loc="left")
+            axes.set_aspect("equal")
+            axes.set(xlabel=columns.get(name, "key"), ylabel=rows)
     return _done(figure)
 
 
@@ -182,6 +217,115 @@ def accuracy_by_stack(results: Mapping[str, Sequence[float]], marks: Mapping[str
     return _done(figure)
 
 
+# What a sublayer's branch passes through, from the bottom up, by the placement of the norm.
+PLACEMENTS = {
+    "post": ("Post-LN", ("sublayer",)),
+    "pre": ("Pre-LN", ("norm", "sublayer")),
+    "after": ("norm after", ("sublayer", "norm")),
+    "sandwich": ("sandwich", ("norm", "sublayer", "norm")),
+}
+
+
+def norm_placements(kinds: Sequence[str]) -> Figure:
+    """One residual connection for each placement, side by side: the trunk, its branch, and the norms."""
+    with house_style():
+        figure, panels = plt.subplots(1, len(kinds), figsize=(2.7 * len(kinds), 3.9), squeeze=False)
+        for axes, kind in zip(panels[0], kinds, strict=True):
+            title, parts = PLACEMENTS[kind]
+            axes.set(xlim=(-0.75, 3.0), ylim=(-0.6, 6.9))
+            axes.set_title(title, loc="left")
+            axes.axis("off")
+            trunk, branch, width, join = 0.0, 1.85, 2.1, 4.9
+            axes.plot([trunk, branch, branch], [0.45, 0.45, join], color="black", lw=1.2)
+            _arrow_to(axes, (branch, join), (trunk + 0.25, join))
+            for level, part in enumerate(parts):
+                y = 0.95 + (1.25 if len(parts) == 3 else 1.6) * level + (0.9 if len(parts) == 1 else 0.0)
+                _box(axes, branch - width / 2, y, width, part, "", GREEN if part == "norm" else BLUE)
+            axes.plot([trunk, trunk], [-0.1, join], color=ORANGE, lw=3)
+            axes.text(trunk, -0.5, "X", ha="center")
+            if kind == "post":
+                _arrow_to(axes, (trunk, join), (trunk, 5.6))
+                _box(axes, trunk - 0.7, 5.6, 1.4, "norm", "", GREEN)
+                _arrow_to(axes, (trunk, 6.3), (trunk, 6.8))
+            else:
+                _arrow_to(axes, (trunk, join), (trunk, 6.8), ORANGE, 3)
+            axes.text(trunk + 0.2, 6.55, "Y", ha="left")
+            axes.add_patch(Circle((trunk, join), 0.22, fc="white", ec="black", lw=1.2, zorder=5))
+            axes.text(trunk, join - 0.02, "+", ha="center", va="center", zorder=6)
+    return _done(figure)
+
+
+def lines(
+    curves: Mapping[str, Mapping[float, Sequence[float]]],
+    xlabel: str,
+    ylabel: str,
+    log: str = "",
+    level: tuple[str, float] | None = None,
+    top: float | None = None,
+) -> Figure:
+    """A line through the means over seeds and a band from the least to the largest, named at its end.
+
+    `curves` has the values of each seed by abscissa; `log` names the logarithmic axes, "x", "y" or "xy";
+    `level` is a named dotted line; `top` cuts the axis off.
+    """
+    colours = (BLUE, ORANGE, GREEN, PINK, "black", "#56B4E9", GREY)
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.4, 3.7))
+        axes.set_xscale("log" if "x" in log else "linear")
+        axes.set_yscale("log" if "y" in log else "linear")
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        ends = []
+        for (name, curve), colour, dash in zip(curves.items(), colours, _DASHES, strict=False):
+            xs = list(curve)
+            ys = [mean(curve[x]) for x in xs]
+            axes.plot(xs, ys, dash, color=colour, lw=2)
+            band = [min(curve[x]) for x in xs], [max(curve[x]) for x in xs]
+            axes.fill_between(xs, *band, color=colour, alpha=0.2, lw=0)
+            ends.append((name, xs[-1], ys[-1], colour))
+        if level is not None:
+            axes.axhline(level[1], color=GREY, ls=":", lw=1)
+            axes.annotate(
+                level[0],
+                (0.98, level[1]),
+                (0, -3),
+                xycoords=axes.get_yaxis_transform(),
+                textcoords="offset points",
+                ha="right",
+                va="top",
+                fontsize=9,
+                color=GREY,
+            )
+        if top is not None:
+            axes.set_ylim(top=top)
+        if "x" in log:
+            axes.set_xticks(xs, [f"{x:g}" for x in xs])
+            axes.xaxis.set_minor_locator(NullLocator())
+        low, high = axes.get_ylim()
+        if "y" in log and high < 200 * low:  # too few powers of ten for ticks
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+            axes.yaxis.set_minor_locator(NullLocator())
+        _names_at_ends(axes, ends)
+    return _done(figure)
+
+
+_DASHES = ("-", "--", "-.", ":", "-", "--", "-.")
+
+
+def _names_at_ends(axes: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Each line's name to the right of the axes, at its end's height, moved apart where they would touch."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    high = axes.get_ylim()[1]
+    heights = [(float(to_axes.transform((x, min(y, high)))[1]), name, colour) for name, x, y, colour in ends]
+    line = 0.06  # of the axes' height
+    below = -1.0  # where the name before ends
+    for height, name, colour in sorted(heights):
+        half = line * (1 + name.count("\n")) / 2
+        centre = max(height, below + half)
+        axes.text(1.02, centre, name, color=colour, va="center", transform=axes.transAxes)
+        below = centre + half
+
+
 def two_counterexamples(distance: float) -> Figure:
     """The plane pictures of the two functions: what one head cannot reach, and what it swaps."""
     with house_style():
@@ -222,8 +366,7 @@ def one_head_by_numbers(scores: Sequence[Sequence[float]], weights: Sequence[Seq
             shown = np.asarray(numbers)
             # Pale enough for the numbers in the cells, in order of size.
             _heat_map(axes, 0.5 * (shown - shown.min()) / np.ptp(shown), names, names)
-            for (row, column), number in np.ndenumerate(shown):
-                axes.text(column, row, f"{number:.2f}", ha="center", va="center", fontsize=9, color="black")
+            _write_numbers(axes, shown)
             axes.set(title=title, xlabel="key s")
         panels[0].set_ylabel("query t")
     return _done(figure)
@@ -319,23 +462,29 @@ def _stack_of_boxes(
 
 def _box(axes: Axes, x: float, y: float, width: float, name: str, section: str, colour: str) -> None:
     style = "round,pad=0.02,rounding_size=0.12"
-    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fc=colour, ec=colour, alpha=0.16))
-    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fill=False, ec=colour, lw=1.5))
+    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fc="white", ec=colour, zorder=2))
+    axes.add_patch(FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fc=colour, alpha=0.16, zorder=2))
+    axes.add_patch(
+        FancyBboxPatch((x, y), width, 0.7, boxstyle=style, fill=False, ec=colour, lw=1.5, zorder=2)
+    )
     label = f"{name}  {section}".strip()
     axes.text(x + width / 2, y + 0.35, label, ha="center", va="center", fontsize=9.5, color="black")
 
 
 def _arrow(axes: Axes, x: float, low: float, high: float) -> None:
+    _arrow_to(axes, (x, low), (x, high), width=1)
+
+
+def _arrow_to(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str = "black",
+    width: float = 1.2,
+) -> None:
     axes.add_patch(
         FancyArrowPatch(
-            (x, low),
-            (x, high),
-            arrowstyle="-|>",
-            mutation_scale=10,
-            color="black",
-            lw=1,
-            shrinkA=0,
-            shrinkB=0,
+            start, end, arrowstyle="-|>", mutation_scale=10, color=colour, lw=width, shrinkA=0, shrinkB=0
         )
     )
 
@@ -349,6 +498,11 @@ def _heat_map(axes: Axes, values: "np.ndarray", rows: Sequence[str], columns: Se
     axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
     axes.grid(which="minor", color="#dddddd", lw=0.6)
     axes.tick_params(which="both", length=0)
+
+
+def _write_numbers(axes: Axes, values: "np.ndarray") -> None:
+    for (row, column), number in np.ndenumerate(values):
+        axes.text(column, row, f"{number:.2f}", ha="center", va="center", fontsize=9, color="black")
 
 
 def _done(figure: Figure) -> Figure:

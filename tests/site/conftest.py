@@ -29,6 +29,8 @@ PAGES = [
     "chapters/index",
     CHAPTER,
     "chapters/2-5-2-feed-forward",
+    "chapters/2-5-3-residual-and-normalization",
+    "chapters/2-5-4-three-layouts",
     "chapters/exercises",
     "chapters/self-test",
     "chapters/calculators",

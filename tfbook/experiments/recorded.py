@@ -7,7 +7,6 @@ one) and rewrites the files under `recorded/`. A test repeats single entries and
 import json
 from argparse import ArgumentParser
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -26,20 +25,39 @@ STACKS: dict[str, dict[str, Any]] = {
     "attention alone, with norms": {"kinds": "aaaaaa", "normalized": True},
     "attention alone, 8 points at once": {"kinds": "aaaaaa", "length": 8},
 }
+# What deep decoders are trained with; the first setting is the one in which warm-up decides.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "8 blocks, rate 0.003": {"depth": 8},
+    "6 blocks, rate 0.003": {"depth": 6},
+    "6 blocks, rate 0.001": {"depth": 6, "rate": 1e-3},
+    "12 blocks, rate 0.001, torch's initial weights": {"depth": 12, "rate": 1e-3, "recipe": "torch"},
+}
+WARM_UP: dict[str, dict[str, Any]] = {
+    "Pre-LN, no warm-up": {"norm_position": "pre", "warm_up": 0},
+    "Post-LN, no warm-up": {"norm_position": "post", "warm_up": 0},
+    "Pre-LN, 150 steps": {"norm_position": "pre", "warm_up": 150},
+    "Post-LN, 150 steps": {"norm_position": "post", "warm_up": 150},
+}
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """The record of that name, as it was written."""
+    path = files("tfbook.experiments").joinpath(f"recorded/{name}.json")
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return data
 
 
 def recorded_accuracies(task: str, long: bool = False) -> dict[int, list[float]]:
     """Accuracy of each seed, by number of heads. `task` is one of TASKS; `long` for LONG_STEPS."""
     if task not in TASKS:
         raise ValueError(f"task={task!r} was not recorded; use one of {', '.join(TASKS)}")
-    data = json.loads(_file("heads").read_text("utf-8"))
+    data = recorded("heads")
     return {int(heads): values for heads, values in data[f"{task}, long" if long else task].items()}
 
 
 def recorded_without_ffn() -> dict[str, list[float]]:
     """Accuracy of each seed on the checkerboard, by what the stack is made of."""
-    data: dict[str, list[float]] = json.loads(_file("without_ffn").read_text("utf-8"))
-    return data
+    return recorded("without_ffn")
 
 
 def spread(values: list[float]) -> str:
@@ -80,8 +98,50 @@ def record_without_ffn() -> None:
     )
 
 
-def _file(name: str) -> Traversable:
-    return files("tfbook.experiments").joinpath(f"recorded/{name}.json")
+def record_deep_training() -> None:
+    """Train every setting, placement and warm-up of WARM_UP and every case of FINAL_NORM, over seeds.
+
+    `losses` are means of the last ten steps; `curves` the means of each five steps, of seed 0 in the
+    first setting; `final_norm` has the first loss, the last, and the trunk before and after training.
+    """
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.deep_training import train_decoder
+
+    losses: dict[str, dict[str, list[float]]] = {}
+    curves: dict[str, list[float]] = {}
+    for setting, shared in tqdm(SETTINGS.items(), desc="warm-up"):
+        losses[setting] = {}
+        for case, own in WARM_UP.items():
+            runs = [train_decoder(**shared, **own, seed=seed) for seed in SEEDS]
+            losses[setting][case] = [round(run.loss, 4) for run in runs]
+            if len(losses) == 1:
+                seen = runs[0].losses
+                curves[case] = [round(mean(seen[i : i + 5]), 3) for i in range(0, len(seen), 5)]
+    final: dict[str, Any] = {}
+    for recipe in ("xavier", "torch"):
+        for with_norm in (True, False):
+            runs = [
+                train_decoder(12, "pre", 30, 1e-3, recipe, final_norm=with_norm, seed=seed) for seed in SEEDS
+            ]
+            final[f"{recipe}, {'with' if with_norm else 'without'}"] = {
+                "first": [round(run.losses[0], 3) for run in runs],
+                "last": [round(run.loss, 4) for run in runs],
+                "before": [[round(size, 3) for size in run.before] for run in runs],
+                "after": [[round(size, 3) for size in run.after] for run in runs],
+            }
+    _write("deep_training", {"losses": losses, "curves": curves, "final_norm": final})
+
+
+def record_text() -> None:
+    """Validation loss of each stack of the language models of characters, over seeds."""
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.text import STACKS, language_model
+
+    stacks = tqdm(STACKS, desc="text")
+    data = {name: [round(language_model(name, seed).loss, 4) for seed in SEEDS] for name in stacks}
+    _write("text", data)
 
 
 def _write(name: str, data: object) -> None:
@@ -90,7 +150,12 @@ def _write(name: str, data: object) -> None:
 
 
 if __name__ == "__main__":
-    recorders = {"heads": record, "without_ffn": record_without_ffn}
+    recorders = {
+        "heads": record,
+        "without_ffn": record_without_ffn,
+        "deep_training": record_deep_training,
+        "text": record_text,
+    }
     parser = ArgumentParser(description="Repeat the recorded experiments.")
     parser.add_argument("--only", choices=recorders, help="one record instead of all")
     only = parser.parse_args().only

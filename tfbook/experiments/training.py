@@ -23,20 +23,25 @@ def train(
     rate: float,
     label: str,
     warm_up: int = 30,
-) -> float:
-    """Minimise with AdamW: linear warm-up, then linear decay to zero. Returns the last loss.
+    decay: bool = True,
+    weight_decay: float = 0.01,
+) -> list[float]:
+    """Minimise with AdamW: linear warm-up, then a rate that falls to zero, or stays. The loss of each step.
 
-    `loss_of_batch` draws a batch and returns its loss.
+    `loss_of_batch` draws a batch and returns its loss. `warm_up` 0 starts at the full rate;
+    `weight_decay` 0 makes it Adam.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, (step + 1) / warm_up) * (1 - step / steps)
+        optimizer,
+        lambda step: min(1.0, (step + 1) / max(warm_up, 1)) * (1 - step / steps if decay else 1.0),
     )
-    loss = torch.tensor(float("nan"))
+    losses = []
     for _ in tqdm(range(steps), desc=label, leave=False):
         loss = loss_of_batch()
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
-    return loss.item()
+        losses.append(loss.item())
+    return losses

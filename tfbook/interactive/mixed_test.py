@@ -21,6 +21,8 @@ QUESTIONS, MINUTES = 10, 20
 PAGES = {
     "2.5.1": "2-5-1-multi-head-attention.html",
     "2.5.2": "2-5-2-feed-forward.html",
+    "2.5.3": "2-5-3-residual-and-normalization.html",
+    "2.5.4": "2-5-4-three-layouts.html",
     "self-test": "self-test.html",
 }
 
