@@ -297,7 +297,10 @@ def lines(
             )
         if top is not None:
             axes.set_ylim(top=top)
-        if "x" in log:
+        if level is not None:
+            low, high = axes.get_ylim()
+            axes.set_ylim(low - 0.06 * (high - low), high)  # room for the name below the line
+        if "x" in log or len(xs) < 10:
             axes.set_xticks(xs, [f"{x:g}" for x in xs])
             axes.xaxis.set_minor_locator(NullLocator())
         low, high = axes.get_ylim()

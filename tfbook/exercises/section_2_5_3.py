@@ -282,7 +282,7 @@ def _xiong() -> Exercise:
         no(
             "in Post-LN the gradients vanish exponentially",
             "post-vanishes",
-            "They do not vanish: in the last layers they stay as large however deep the model is (measured in encoder stacks), which is why the first steps are dangerous.",
+            "They do not vanish: in the last layers they stay as large however deep the model is (measured in encoder stacks).",
         ),
         no(
             "both are the same at initialization and differ only later",
@@ -295,6 +295,56 @@ def _xiong() -> Exercise:
         hints=("The bounds: $O(d\\sqrt{\\ln d})$ for Post-LN, $O(d\\sqrt{\\ln d / L})$ for Pre-LN.",),
         solution="The bound for Pre-LN has $\\sqrt{L}$ below, that for Post-LN does not. Bounds from above, at initialization: no more, no less.",
         praise="Right, and as bounds from above, at initialization.",
+    )
+
+
+def _stuck(symbols: int, entries: int) -> Exercise:
+    targets = 3 * entries - 1
+    share = Fraction(entries, targets)  # of "=" among the tokens that are predicted
+    own, rest = float(share), float(1 - share)
+    random, fixed = entries - 1, math.log(symbols)
+    truth = -own * math.log(own) - rest * math.log(rest / symbols)
+    return ask(
+        S,
+        Number(tolerance=_FINE),
+        Fraction(truth),
+        (
+            "uniform",
+            Fraction(math.log(symbols + 1)),
+            f"That is the loss of one who knows nothing: {symbols + 1} tokens, all alike. This model knows that '=' is more frequent.",
+        ),
+        (
+            "floor",
+            Fraction(random * fixed / targets),
+            "That is the floor, for one who reads the dictionary and the order of the tokens. This model reads nothing.",
+        ),
+        (
+            "knows-where",
+            Fraction((random + entries) * fixed / targets),
+            "That model knows **where** the '=' stand: their loss is 0 there. A model that ignores its input doesn't know where it is.",
+        ),
+        (
+            "all-tokens",
+            Fraction(-math.log(1 / 3) / 3 - 2 / 3 * math.log(2 / 3 / symbols)),
+            f"You took a third for the share of '='. The first token of a text is not predicted: it is {entries} of {targets}.",
+        ),
+        (
+            "bits",
+            Fraction(truth / math.log(2)),
+            "That is in bits. Losses here are in nats: use the natural logarithm.",
+        ),
+        ("sign", Fraction(-truth), "The sign: a loss is positive."),
+        id="norm-stuck",
+        title="Where a stuck model stands",
+        prompt=(
+            f"A text has {entries} entries 'a = f(a)' over {symbols} symbols; its {targets} tokens after the first are predicted. "
+            "A model that is stuck ignores its input and gives each token its frequency among the predicted ones. What is its loss, in nats a token?"
+        ),
+        hints=(
+            f"How often does '=' occur among the {targets} predicted tokens? And each symbol, on average?",
+            "The loss of predicting frequencies p is the sum of p times minus ln p.",
+        ),
+        solution=f"'=' has the frequency {entries}/{targets}, each symbol {targets - entries}/{targets * symbols}. The entropy is $-\\tfrac{{{entries}}}{{{targets}}}\\ln\\tfrac{{{entries}}}{{{targets}}} - \\tfrac{{{targets - entries}}}{{{targets}}}\\ln\\tfrac{{{targets - entries}}}{{{targets * symbols}}} = {truth:.3f}$.",
     )
 
 
@@ -409,6 +459,12 @@ EXERCISES: tuple[Any, ...] = (
     drawn(_growth, lambda draw: {"times": draw.choice([4, 9, 16, 25, 64])}, times=16),
     _final_norm(),
     _xiong(),
+    drawn(
+        _stuck,
+        lambda draw: {"symbols": draw.choice([8, 10, 20, 26]), "entries": draw.randint(4, 12)},
+        symbols=16,
+        entries=8,
+    ),
     _find_bug(),
     _code(
         "layer_norm",

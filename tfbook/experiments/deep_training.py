@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tfbook.config import TransformerConfig
+from tfbook.config import DERIVED, TransformerConfig
 from tfbook.experiments.depth import root_mean_square
 from tfbook.experiments.dictionary import LENGTH, VOCABULARY, entries
 from tfbook.experiments.training import seeded, train
@@ -38,11 +38,11 @@ def train_decoder(
     warm_up: int = 0,
     rate: float = 3e-3,
     recipe: str = "xavier",
-    final_norm: bool | None = None,
+    final_norm: bool = DERIVED,
     seed: int = 0,
     steps: int = STEPS,
 ) -> Trained:
-    """Train one decoder; `final_norm` None leaves it where it belongs, behind a Pre-LN stack."""
+    """Train one decoder; `final_norm` is where it belongs, behind a Pre-LN stack, unless given."""
     with seeded(seed):
         config = TransformerConfig(
             vocab_size=VOCABULARY,

@@ -5,7 +5,7 @@ fed with random vectors. `norm_position` is "pre", "post" or "none", which takes
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from tfbook.config import TransformerConfig
 from tfbook.experiments.training import seeded
 from tfbook.model import Block, Encoder, EncoderDecoder, initialize
+from tfbook.model.transformer import Stack
 
 WIDTH, LENGTH = 128, 32
 LABELS = 100  # classes of the random targets
@@ -68,6 +69,11 @@ def trunk_sizes(
     return sizes
 
 
+def blocks_of(stack: Stack) -> list[Block]:
+    """The blocks of a stack, in order, as what they are."""
+    return [block for block in stack.blocks if isinstance(block, Block)]
+
+
 def _matrices(blocks: nn.Module) -> list[Tensor]:
     return [parameter for parameter in blocks.parameters() if parameter.dim() == 2]
 
@@ -100,11 +106,24 @@ def encoder_gradients(depth: int, norm_position: str, seed: int = 0) -> list[flo
         ids, targets = torch.randint(LABELS, (2, 4, LENGTH))
     loss = F.cross_entropy((model(ids) @ head.T).flatten(0, 1), targets.flatten())
     torch.autograd.backward(loss)
-    return _gradients(model.stack.blocks)
+    return _gradients(model.stack)
 
 
-def decoder_gradients(depth: int, norm_position: str, seed: int = 0) -> list[float]:
-    """The same in the decoder of an encoder-decoder, whose blocks also read the source."""
+@torch.no_grad()
+def differences(depth: int, norm_position: str, seed: int = 0) -> float:
+    """How large the differences of an encoder's states between positions are, relative to the states."""
+    with seeded(seed):
+        states = random_stack(depth, norm_position)(torch.randint(LABELS, (4, LENGTH)))
+    return ((states - states.mean(dim=1, keepdim=True)).norm() / states.norm()).item()
+
+
+def decoder_gradients(
+    depth: int, norm_position: str, seed: int = 0, distinct_memory: bool = False
+) -> list[float]:
+    """The same in the decoder of an encoder-decoder, whose blocks also read the encoder's states.
+
+    With `distinct_memory` they read random vectors instead, a different one at each position.
+    """
     with seeded(seed):
         config = TransformerConfig(
             layout="encoder-decoder",
@@ -119,13 +138,22 @@ def decoder_gradients(depth: int, norm_position: str, seed: int = 0) -> list[flo
         model = EncoderDecoder(config)
         initialize(model, "xavier")
         source, ids, targets = torch.randint(LABELS, (3, 4, LENGTH))
-    loss = F.cross_entropy(model(source, ids).flatten(0, 1), targets.flatten())
-    torch.autograd.backward(loss)
-    return _gradients(model.decoder.blocks)
+        memory = torch.randn(4, LENGTH, WIDTH) if distinct_memory else model.encoder(source)
+    logits = model.head(model.decoder(ids, memory=memory))
+    torch.autograd.backward(F.cross_entropy(logits.flatten(0, 1), targets.flatten()))
+    return _gradients(model.decoder)
 
 
-def _gradients(blocks: Iterable[Block]) -> list[float]:
-    grads = [block.feed_forward.down.weight.grad for block in blocks]
+def last_over_first(
+    depth: int, gradients: Callable[[int, str, int], list[float]], norm_position: str, seed: int = 0
+) -> float:
+    """The last block's gradient over the first's: 1 where both are of one size."""
+    by_block = gradients(depth, norm_position, seed)
+    return by_block[-1] / by_block[0]
+
+
+def _gradients(stack: Stack) -> list[float]:
+    grads = [block.feed_forward.down.weight.grad for block in blocks_of(stack)]
     return [grad.norm().item() for grad in grads if grad is not None]
 
 
@@ -144,7 +172,7 @@ class CarriedBack:
 def carried_back(depth: int, norm_position: str, residual: bool = True, seed: int = 0) -> CarriedBack:
     """Send a random gradient back through a stack with Xavier's initial weights."""
     with seeded(seed):
-        blocks = random_stack(depth, norm_position).stack.blocks
+        blocks = blocks_of(random_stack(depth, norm_position).stack)
         x = torch.randn(1, LENGTH, WIDTH, requires_grad=True)
         sent = torch.randn(1, LENGTH, WIDTH)
     y = x
@@ -178,7 +206,7 @@ def last_gradient(
         model = random_stack(depth, norm_position, recipe, d_model)
         head = torch.randn(LABELS, d_model) / d_model**0.5
         ids, targets = torch.randint(LABELS, (sequences, LENGTH)), torch.randint(LABELS, (sequences,))
-    weight = model.stack.blocks[-1].feed_forward.down.weight
+    weight = blocks_of(model.stack)[-1].feed_forward.down.weight
     norms = []
     for row, target in zip(ids, targets, strict=True):
         loss = F.cross_entropy(model(row[None])[:, 0] @ head.T, target[None])

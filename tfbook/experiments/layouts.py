@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfbook.config import TransformerConfig
+from tfbook.experiments.depth import blocks_of
 from tfbook.experiments.training import seeded, train
 from tfbook.model import Block, EncoderDecoder, KVCache
 from tfbook.model.positions import Rotation
@@ -161,13 +162,12 @@ def write(model: EncoderDecoder, source: Tensor) -> Tensor:
 def cross_weights(model: EncoderDecoder, source: Tensor, target: Tensor) -> Tensor:
     """Weights of every cross-attention on one pass: (L, H, T, S) for a single pair (1, S), (1, T)."""
     asked: list[Tensor] = []
-    hooks = [
-        block.cross_attention_norm.register_forward_hook(lambda *call: asked.append(call[2]))
-        for block in model.decoder.blocks
-    ]
+    blocks = blocks_of(model.decoder)
+    norms = [block.cross_attention_norm for block in blocks if block.cross_attention_norm is not None]
+    hooks = [norm.register_forward_hook(lambda *call: asked.append(call[2])) for norm in norms]
     model(source, target)
     for hook in hooks:
         hook.remove()
     memory = model.encoder(source)
-    layers = zip(model.decoder.blocks, asked, strict=True)
-    return torch.stack([block.cross_attention.with_weights(z, memory)[1][0] for block, z in layers])
+    layers = [block.cross_attention for block in blocks if block.cross_attention is not None]
+    return torch.stack([layer.with_weights(z, memory)[1][0] for layer, z in zip(layers, asked, strict=True)])

@@ -30,6 +30,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "8 blocks, rate 0.003": {"depth": 8},
     "6 blocks, rate 0.003": {"depth": 6},
     "6 blocks, rate 0.001": {"depth": 6, "rate": 1e-3},
+    "12 blocks, rate 0.001": {"depth": 12, "rate": 1e-3},
+    "8 blocks, rate 0.003, torch's initial weights": {"depth": 8, "recipe": "torch"},
     "12 blocks, rate 0.001, torch's initial weights": {"depth": 12, "rate": 1e-3, "recipe": "torch"},
 }
 WARM_UP: dict[str, dict[str, Any]] = {
@@ -134,13 +136,18 @@ def record_deep_training() -> None:
 
 
 def record_text() -> None:
-    """Validation loss of each stack of the language models of characters, over seeds."""
+    """Validation loss of each language model of characters, by its positions and what it is made of."""
     from tqdm.auto import tqdm
 
     from tfbook.experiments.text import STACKS, language_model
 
-    stacks = tqdm(STACKS, desc="text")
-    data = {name: [round(language_model(name, seed).loss, 4) for seed in SEEDS] for name in stacks}
+    data = {
+        positions: {
+            stack: [round(language_model(stack, seed, positions).loss, 4) for seed in SEEDS]
+            for stack in tqdm(STACKS, desc=f"text, {positions}")
+        }
+        for positions in ("rope", "learned")
+    }
     _write("text", data)
 
 

@@ -90,7 +90,7 @@ class Reader:
 
 
 def language_model(
-    stack: str = "two full blocks", seed: int = 0, steps: int = STEPS, rate: float = RATE
+    stack: str = "two full blocks", seed: int = 0, positions: str = "rope", steps: int = STEPS
 ) -> Reader:
     """Train a decoder with d = 64 and H = 4 on random excerpts of 64 characters."""
     corpus = documentation()
@@ -103,8 +103,8 @@ def language_model(
             n_layers=n_layers,
             activation="silu",
             norm="rmsnorm",
-            positions="rope",
-            max_length=1024,
+            positions=positions,
+            max_length=LENGTH,
             tie_embeddings=False,
         )
         model = Decoder(config)
@@ -116,7 +116,7 @@ def language_model(
             ids = excerpts(corpus.training)
             return next_token_loss(model(ids), ids)
 
-        train(model, loss, steps, rate, f"characters, {stack}")
+        train(model, loss, steps, RATE, f"characters, {stack}")
         with torch.no_grad():
             tries = [excerpts(corpus.validation, 200) for _ in range(5)]
             losses = [next_token_loss(model(ids), ids).item() for ids in tries]
