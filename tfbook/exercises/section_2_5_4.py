@@ -214,7 +214,7 @@ def _default() -> Exercise:
         ),
         "one causal implementation serves training, the key/value cache and streaming",
         no(
-            "a decoder needs no padding mask",
+            "a decoder needs no padding mask, whichever side is padded",
             "padding",
             "With padding on the left it needs one; on the right causality protects the real tokens. Neither is why it became the default.",
         ),
@@ -226,7 +226,7 @@ def _default() -> Exercise:
         many=True,
         id="layout-default",
         title="Why decoder-only became the default",
-        prompt="Most language models of today are decoders alone. Which reasons for it hold?",
+        prompt="Most language models of today are decoders alone. Which of these are true, and speak for it?",
         hints=("Which are engineering, and which claim more?",),
         solution="a and c: a convergence of engineering, not a proof that the others are useless.",
     )
@@ -258,7 +258,7 @@ def _order() -> Exercise:
         ),
         id="layout-order",
         title="A step of translation",
-        prompt="An encoder-decoder reads a source and then writes its first word. Put the events of this forward pass in order.",
+        prompt="An encoder-decoder reads a source and then writes its first word. Its decoder has one block. Put the events of this forward pass in order, as this book's code runs them.",
         hints=("The source is read once, before anything is written.",),
         solution="b, d, a, c: the encoder, then in the decoder self-attention, cross-attention and the output head.",
     )

@@ -151,6 +151,24 @@ def record_text() -> None:
     _write("text", data)
 
 
+def record_layouts() -> None:
+    """Accuracy of tagging with and without the mask; loss, accuracy and leak of each cross-attention."""
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.layouts import KINDS_OF_CROSS, reversal, tagging
+
+    data: dict[str, Any] = {
+        name: [round(tagging(causal, seed), 4) for seed in SEEDS]
+        for name, causal in (("both directions", False), ("causal", True))
+    }
+    for kind in tqdm(KINDS_OF_CROSS, desc="layouts"):
+        runs = [reversal(kind, seed) for seed in SEEDS]
+        data[kind] = {
+            name: [round(getattr(run, name), 4) for run in runs] for name in ("loss", "accuracy", "leak")
+        }
+    _write("layouts", data)
+
+
 def _write(name: str, data: object) -> None:
     path = Path(__file__).with_name("recorded") / f"{name}.json"
     path.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
@@ -162,6 +180,7 @@ if __name__ == "__main__":
         "without_ffn": record_without_ffn,
         "deep_training": record_deep_training,
         "text": record_text,
+        "layouts": record_layouts,
     }
     parser = ArgumentParser(description="Repeat the recorded experiments.")
     parser.add_argument("--only", choices=recorders, help="one record instead of all")
