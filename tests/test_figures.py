@@ -28,6 +28,9 @@ EVERY = {
     ),
     "heat_map": lambda: figures.heat_map([[0.5, 0.1]] * 2, WORDS, WORDS, "key", "query", numbers=True),
     "masks": lambda: figures.masks({"one": [[True, False]] * 2, "two": [[True]]}, "query", {"two": "key"}),
+    "stacked_shares": lambda: figures.stacked_shares(
+        {"one": {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}, "two": {"a": 0.9, "b": 0.1, "c": 0.0, "d": 0.0}}
+    ),
     "norm_placements": lambda: figures.norm_placements(list(figures.PLACEMENTS)[:2]),
     "lines": lambda: figures.lines(
         {"one": {1: [1.0, 2.0], 10: [3.0]}, "two,\nwith more": {1: [1.0], 10: [3.1]}},

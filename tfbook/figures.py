@@ -82,6 +82,29 @@ def heat_map(
     return _done(figure)
 
 
+def stacked_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Shares of a whole that sum to 1, one bar for each name, its parts in colours named above the first."""
+    colours = (ORANGE, BLUE, GREEN, GREY)
+    with house_style():
+        figure, axes = plt.subplots(figsize=(5.4, 0.52 * len(bars) + 1.2))
+        for row, (name, parts) in enumerate(bars.items()):
+            left = 0.0
+            for share, colour in zip(parts.values(), colours, strict=True):
+                axes.barh(row, share, left=left, color=colour, height=0.55, alpha=0.75, ec="white")
+                if share > 0.12:
+                    axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", color="black")
+                left += share
+            axes.text(0, row - 0.32, name, va="bottom", fontsize=9)
+        marks = [Rectangle((0, 0), 1, 1, color=colour, alpha=0.75) for colour in colours]
+        names = list(next(iter(bars.values())))
+        axes.legend(marks, names, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9)
+        axes.set(xlim=(0, 1), yticks=[], xlabel="share of all parameters")
+        axes.set_ylim(len(bars) - 0.5, -0.75)
+        axes.spines["left"].set_visible(False)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    return _done(figure)
+
+
 def masks(panels: Mapping[str, Points], rows: str, columns: Mapping[str, str]) -> Figure:
     """Masks by name, two in a row: blue where a query (row) may read a key (column)."""
     lines = (len(panels) + 1) // 2

@@ -31,6 +31,7 @@ PAGES = [
     "chapters/2-5-2-feed-forward",
     "chapters/2-5-3-residual-and-normalization",
     "chapters/2-5-4-three-layouts",
+    "chapters/2-5-5-shapes-and-parameters",
     "chapters/exercises",
     "chapters/self-test",
     "chapters/calculators",

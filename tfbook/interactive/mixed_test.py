@@ -23,6 +23,7 @@ PAGES = {
     "2.5.2": "2-5-2-feed-forward.html",
     "2.5.3": "2-5-3-residual-and-normalization.html",
     "2.5.4": "2-5-4-three-layouts.html",
+    "2.5.5": "2-5-5-shapes-and-parameters.html",
     "self-test": "self-test.html",
 }
 
