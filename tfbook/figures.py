@@ -82,6 +82,26 @@ def heat_map(
     return _done(figure)
 
 
+def schedules(charts: Mapping[str, Any]) -> Figure:
+    """Which place works when, one chart below the other: a row for each place, dark where it works.
+
+    Each chart has `rows` of (first step, steps), and `steps` in all.
+    """
+    with house_style():
+        figure, panels = plt.subplots(len(charts), 1, figsize=(5.4, 2.3 * len(charts)), sharex=True)
+        for axes, (name, chart) in zip(np.atleast_1d(panels), charts.items(), strict=True):
+            for row, spans in enumerate(chart.rows):
+                axes.broken_barh([(0, chart.steps)], (row - 0.4, 0.8), color="#d9d9d9")
+                for number, span in enumerate(spans):
+                    axes.broken_barh([span], (row - 0.4, 0.8), color=BLUE, alpha=0.95 - 0.3 * (number % 2))
+            axes.set_title(name, loc="left")
+            axes.set(ylabel="place", yticks=range(len(chart.rows)))
+            axes.set_yticklabels([str(row + 1) for row in range(len(chart.rows))])
+            axes.invert_yaxis()
+        axes.set_xlabel("step")
+    return _done(figure)
+
+
 def stacked_shares(bars: Mapping[str, Mapping[str, float]]) -> Figure:
     """Shares of a whole that sum to 1, one bar for each name, its parts in colours named above the first."""
     colours = (ORANGE, BLUE, GREEN, GREY)

@@ -76,7 +76,6 @@ def _error() -> Exercise:
             Fraction(block, 13 * d),
             "That is the inverse. The error is what the rule leaves out, over the whole.",
         ),
-        ("per-mille-slip", Fraction(13, 12), "You left out a factor d: 13 d over 12 d²."),
         ("biases-only", Fraction(9 * d, block), "The norms' 4 d belong to what 12 d² leaves out, too."),
         ("norms-only", Fraction(4 * d, block), "The biases' 9 d belong to what 12 d² leaves out, too."),
         id="account-error",
@@ -130,7 +129,12 @@ def _embedding_share(d: int, n_layers: int, vocab: int) -> Exercise:
         (
             "rest",
             Fraction(rest, tied.total),
-            "That is the share of everything else, or you counted one block instead of all.",
+            "That is the share of everything else.",
+        ),
+        (
+            "one-block",
+            Fraction(table, table + rest // n_layers),
+            f"You counted one block. The whole has {n_layers}.",
         ),
         id="account-embedding-share",
         title="The embedding's share",
@@ -162,7 +166,7 @@ def _squared_rows() -> Exercise:
         prompt="Which tensors of a forward pass grow with the square of T?",
         hints=("Which have T twice in their shape?",),
         solution="Two: the scores and the weights, both (B, H, T, T). They do not depend on d.",
-        praise="Right: two rows, and autograd keeps one of them unless attention is fused.",
+        praise="Right: two rows, and written out, attention keeps at least one of them for the backward pass.",
     )
 
 
@@ -291,7 +295,7 @@ def _code(name: str, id: str, title: str, prompt: str, hints: tuple[str, ...], r
 
 
 EXERCISES: tuple[Any, ...] = (
-    drawn(_block, _draw_block, d=768, n_heads=12),
+    drawn(_block, _draw_block, d=1024, n_heads=16),
     _table(),
     _squared_rows(),
     _error(),
@@ -299,10 +303,10 @@ EXERCISES: tuple[Any, ...] = (
     drawn(
         _overtake,
         lambda draw: {"n_heads": draw.choice([8, 12, 16, 32]), "vocab": 1000 * draw.randint(16, 128)},
-        n_heads=12,
-        vocab=32_000,
+        n_heads=16,
+        vocab=50_000,
     ),
-    drawn(_embedding_share, _draw_share, d=768, n_layers=12, vocab=32_000),
+    drawn(_embedding_share, _draw_share, d=512, n_layers=8, vocab=32_000),
     _order(),
     _find_bug(),
     _code(

@@ -169,6 +169,19 @@ def record_layouts() -> None:
     _write("layouts", data)
 
 
+def record_cache_savings() -> None:
+    """Validation loss of language models of characters by their number of key/value heads."""
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.text import language_model
+
+    counts = tqdm((4, 2, 1), desc="key/value heads")
+    data = {
+        str(n): [round(language_model(n_kv_heads=n, seed=seed).loss, 4) for seed in SEEDS] for n in counts
+    }
+    _write("cache_savings", data)
+
+
 def _write(name: str, data: object) -> None:
     path = Path(__file__).with_name("recorded") / f"{name}.json"
     path.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
@@ -181,6 +194,7 @@ if __name__ == "__main__":
         "deep_training": record_deep_training,
         "text": record_text,
         "layouts": record_layouts,
+        "cache_savings": record_cache_savings,
     }
     parser = ArgumentParser(description="Repeat the recorded experiments.")
     parser.add_argument("--only", choices=recorders, help="one record instead of all")

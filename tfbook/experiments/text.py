@@ -90,7 +90,11 @@ class Reader:
 
 
 def language_model(
-    stack: str = "two full blocks", seed: int = 0, positions: str = "rope", steps: int = STEPS
+    stack: str = "two full blocks",
+    seed: int = 0,
+    positions: str = "rope",
+    n_kv_heads: int = 4,
+    steps: int = STEPS,
 ) -> Reader:
     """Train a decoder with d = 64 and H = 4 on random excerpts of 64 characters."""
     corpus = documentation()
@@ -100,6 +104,7 @@ def language_model(
             vocab_size=len(corpus.symbols),
             d_model=64,
             n_heads=4,
+            n_kv_heads=n_kv_heads,
             n_layers=n_layers,
             activation="silu",
             norm="rmsnorm",
