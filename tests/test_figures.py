@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from tfbook import TransformerConfig, figures
+from tfbook.experiments.serving import Schedule
 
 IMAGES = Path(__file__).resolve().parents[1] / "chapters" / "images"
 WORDS = ["a", "b"]
@@ -28,6 +29,7 @@ EVERY = {
     ),
     "heat_map": lambda: figures.heat_map([[0.5, 0.1]] * 2, WORDS, WORDS, "key", "query", numbers=True),
     "masks": lambda: figures.masks({"one": [[True, False]] * 2, "two": [[True]]}, "query", {"two": "key"}),
+    "schedules": lambda: figures.schedules({"one": Schedule([[(0, 3)], [(1, 1)]])}),
     "stacked_shares": lambda: figures.stacked_shares(
         {"one": {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}, "two": {"a": 0.9, "b": 0.1, "c": 0.0, "d": 0.0}}
     ),

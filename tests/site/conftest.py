@@ -32,6 +32,8 @@ PAGES = [
     "chapters/2-5-3-residual-and-normalization",
     "chapters/2-5-4-three-layouts",
     "chapters/2-5-5-shapes-and-parameters",
+    "chapters/2-5-6-training-and-inference",
+    "chapters/2-5-7-build-and-verify",
     "chapters/exercises",
     "chapters/self-test",
     "chapters/calculators",

@@ -54,7 +54,7 @@ def _draw_cache(draw: random.Random) -> dict[str, int]:
     n_kv = draw.choice([2, 4, 8])
     return {
         "n_layers": draw.choice([16, 24, 32, 48]),
-        "n_heads": n_kv * draw.choice([4, 8]),
+        "n_heads": n_kv * draw.choice([3, 5, 6]),
         "n_kv_heads": n_kv,
         "d_head": draw.choice([64, 128]),
     }
@@ -216,20 +216,20 @@ def _order() -> Exercise:
 
 
 def _overtakes() -> Exercise:
-    config = TransformerConfig(d_model=4096, n_layers=32, n_heads=32)
-    weights, each = 2 * 12 * 32 * 4096**2, kv_cache(config, 1, 8192).bytes
+    config = TransformerConfig(d_model=5120, n_layers=40, n_heads=40)
+    weights, each = 2 * 12 * 40 * 5120**2, kv_cache(config, 1, 2048).bytes
     truth = weights // each
     return ask(
         S,
         Integer(),
         truth,
         ("with-groups", 4 * truth, "That is for n_kv = 8. Here every head has keys and values of its own."),
-        ("one-layer-cache", truth * 32, "The cache has 32 layers too."),
+        ("one-layer-cache", truth * 40, "The cache has 40 layers too."),
         ("keys-alone", 2 * truth, "Keys and values are kept."),
         id="kv-overtakes",
         title="When the cache overtakes the weights",
-        prompt="L = 32, d = 4096, MHA, FP16; about 12 L d² weights. At which batch of sequences of T = 8192 does the cache take as many bytes as the weights?",
-        hints=("Weights: 2 · 12 L d² bytes.", "One sequence: 4.0 GiB."),
+        prompt="L = 40, d = 5120, MHA, FP16; about 12 L d² weights. At which batch of sequences of T = 2048 does the cache take as many bytes as the weights?",
+        hints=("Weights: 2 · 12 L d² bytes.", f"One sequence: {format_bytes(each)}."),
         solution=f"{format_bytes(weights)} of weights over {format_bytes(each)} a sequence: B = {truth}.",
     )
 
@@ -267,7 +267,7 @@ def _bound(bandwidth: int) -> Exercise:
     truth = bound.tokens_per_second
     return ask(
         S,
-        Number(tolerance=Fraction(8, 100)),
+        Number(tolerance=Fraction(5, 100)),
         truth,
         ("one-byte", 2 * truth, "In 16 bits each weight takes 2 bytes."),
         ("four-bytes", truth / 2, "16 bits are 2 bytes, not 4."),
@@ -279,7 +279,7 @@ def _bound(bandwidth: int) -> Exercise:
         ),
         id="decode-bound",
         title="Predict: how fast can it be?",
-        prompt=f"Llama 3 8B, {weights // 2:,} parameters in 16 bits, one sequence, an empty cache; memory delivers {bandwidth / 10**12:g} TB/s and arithmetic is free. At most how many tokens per second? Predict to about 5 per cent.",
+        prompt=f"Llama 3 8B, {weights // 2:,} parameters in 16 bits, of which {config.vocab_size * config.d_model:,} in the embedding's table; one sequence, an empty cache; memory delivers {bandwidth / 10**12:g} TB/s and arithmetic is free. At most how many tokens per second? Predict to about 5 per cent: what does a step read?",
         hints=(
             "Every step reads every weight once (the embedding only by a row).",
             "Bytes of the weights over bytes per second.",
@@ -339,7 +339,7 @@ EXERCISES: tuple[Any, ...] = (
     drawn(_targets, lambda draw: {"length": draw.randint(5, 4096)}, length=512),
     _why_serial(),
     _what_a_step_does(),
-    drawn(_per_token, _draw_cache, n_layers=80, n_heads=64, n_kv_heads=8, d_head=128),
+    drawn(_per_token, _draw_cache, n_layers=80, n_heads=64, n_kv_heads=4, d_head=128),
     drawn(
         _whole,
         lambda draw: {

@@ -60,6 +60,24 @@ def step_seconds(length: int) -> dict[str, list[float]]:
     return {"without a cache": without, "with a cache": with_cache}
 
 
+@torch.inference_mode()
+def parallel_and_serial(length: int) -> tuple[float, float]:
+    """Seconds of one pass over a text, and of writing it into a cache one token at a time; medians."""
+    model = _model(SMALL)
+    ids = torch.randint(SMALL.vocab_size, (1, length))
+
+    def one_pass() -> None:
+        model(ids)
+
+    def steps() -> None:
+        store = KVCache(SMALL, 1, length)
+        for t in range(length):
+            model(ids[:, t : t + 1], store)
+
+    parallel, serial = map(median, seconds_of(one_pass, steps))
+    return parallel, serial
+
+
 @dataclass(frozen=True)
 class MeasuredStep:
     """A decoding step of a model of 29 million float32 weights, beside its bound by this machine's figures.
@@ -113,7 +131,7 @@ class Schedule:
 
 
 def random_lengths(requests: int, seed: int = 0) -> list[int]:
-    """How many tokens each request will generate: 10 to 200, short ones more often."""
+    """How many tokens each request will generate: 10 to 199, short ones more often."""
     draw = random.Random(seed)
     return [10 + int(190 * draw.random() ** 2) for _ in range(requests)]
 

@@ -17,13 +17,15 @@ from tfbook.interactive.form import Response, html_would_win
 from tfbook.interactive.html import NOT_LIVE, form_html
 
 QUESTIONS, MINUTES = 10, 20
-# Where a section is read. A section without a chapter yet is practised on the page of exercises.
+# Where a section is read.
 PAGES = {
     "2.5.1": "2-5-1-multi-head-attention.html",
     "2.5.2": "2-5-2-feed-forward.html",
     "2.5.3": "2-5-3-residual-and-normalization.html",
     "2.5.4": "2-5-4-three-layouts.html",
     "2.5.5": "2-5-5-shapes-and-parameters.html",
+    "2.5.6": "2-5-6-training-and-inference.html",
+    "2.5.7": "2-5-7-build-and-verify.html",
     "self-test": "self-test.html",
 }
 
