@@ -73,11 +73,14 @@ def heat_map(
 ) -> Figure:
     """Values between 0 and 1 as one heat map, paler and with each number written in with `numbers`."""
     with house_style():
-        figure, axes = plt.subplots(figsize=(5.2, 0.42 * len(rows) + 1.2))
+        height = 0.42 if len(rows) < 12 else 0.28  # inches a row
+        figure, axes = plt.subplots(figsize=(5.2, height * len(rows) + 1.2))
         shown = np.asarray(values)
         _heat_map(axes, 0.5 * shown if numbers else shown, rows, columns)
         if numbers:
             _write_numbers(axes, shown)
+        if sum(map(len, columns)) > 30:
+            axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
         axes.set(xlabel=xlabel, ylabel=ylabel)
     return _done(figure)
 
