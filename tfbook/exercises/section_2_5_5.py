@@ -129,12 +129,7 @@ def _embedding_share(d: int, n_layers: int, vocab: int) -> Exercise:
         (
             "rest",
             Fraction(rest, tied.total),
-            "That is the share of everything else.",
-        ),
-        (
-            "one-block",
-            Fraction(table, table + rest // n_layers),
-            f"You counted one block. The whole has {n_layers}.",
+            "That is the share of everything else, or you counted one block instead of all.",
         ),
         id="account-embedding-share",
         title="The embedding's share",
@@ -306,7 +301,7 @@ EXERCISES: tuple[Any, ...] = (
         n_heads=16,
         vocab=50_000,
     ),
-    drawn(_embedding_share, _draw_share, d=512, n_layers=8, vocab=32_000),
+    drawn(_embedding_share, _draw_share, d=768, n_layers=12, vocab=32_000),
     _order(),
     _find_bug(),
     _code(

@@ -339,7 +339,7 @@ EXERCISES: tuple[Any, ...] = (
     drawn(_targets, lambda draw: {"length": draw.randint(5, 4096)}, length=512),
     _why_serial(),
     _what_a_step_does(),
-    drawn(_per_token, _draw_cache, n_layers=80, n_heads=64, n_kv_heads=4, d_head=128),
+    drawn(_per_token, _draw_cache, n_layers=80, n_heads=64, n_kv_heads=8, d_head=128),
     drawn(
         _whole,
         lambda draw: {

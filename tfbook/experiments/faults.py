@@ -19,7 +19,7 @@ from tfbook.experiments.training import seeded
 from tfbook.model import Block, causal_mask
 
 WIDTH, HEADS, LENGTH = 12, 3, 10
-SPLIT = "x.unflatten(-1, (self.n_heads, self.d_head)).transpose(1, 2)"
+SPLIT = "x.unflatten(-1, (n_heads, -1)).transpose(1, 2)"
 # By name: an old text and a new one, in turn.
 FAULTS: dict[str, tuple[str, ...]] = {
     "no mask": (".tril(diagonal=s - t)", ""),
@@ -29,22 +29,22 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "softmax over the queries": (".softmax(dim=-1)", ".softmax(dim=-2)"),
     "heads split without moving axes": (
         SPLIT,
-        "x.reshape(x.shape[0], self.n_heads, x.shape[1], self.d_head)",
+        "x.reshape(x.shape[0], n_heads, x.shape[1], -1)",
     ),
     "heads merged without moving axes": (
-        "(weights @ value).transpose(1, 2)",
-        "(weights @ value).reshape(x.shape[0], x.shape[1], self.n_heads, self.d_head)",
+        "causal_attention(query, key, value).transpose(1, 2)",
+        "causal_attention(query, key, value).reshape(*x.shape[:2], self.n_heads, -1)",
     ),
     "new keys put before the old": ('(cache["key"], key)', '(key, cache["key"])'),
     "norm over the positions": ("mean(dim=-1", "mean(dim=1"),
     "features dealt to other heads": (
         SPLIT,
-        "x.unflatten(-1, (self.d_head, self.n_heads)).permute(0, 3, 1, 2)",
+        "x.unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)",
     ),
     "mask too narrow": (".tril(diagonal=s - t)", ".tril(diagonal=s - t).triu(diagonal=s - t - 2)"),
-    "no scale": (" / math.sqrt(self.d_head)", ""),
-    "scores divided by d_h": ("math.sqrt(self.d_head)", "self.d_head"),
-    "values made like keys": ("self.split(self.value(x))", "self.split(self.key(x))"),
+    "no scale": (" / math.sqrt(query.shape[-1])", ""),
+    "scores divided by d_h": ("math.sqrt(query.shape[-1])", "query.shape[-1]"),
+    "values made like keys": ("split(self.value(x), self.n_heads)", "split(self.key(x), self.n_heads)"),
     "no W^O": ("self.output(heads.flatten(2))", "heads.flatten(2)"),
     "norm without the root": (").sqrt()", ")"),
     "LayerNorm in place of RMSNorm": (
