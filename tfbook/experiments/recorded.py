@@ -101,7 +101,7 @@ def record_without_ffn() -> None:
 
 
 def record_deep_training() -> None:
-    """Train every setting with every case of WARM_UP, and 12 blocks with and without a final norm, over seeds.
+    """Train every setting with every case of WARM_UP; 12 blocks with and without a final norm; over seeds.
 
     `losses` are means of the last ten steps; `curves` the means of each five steps, of seed 0 in the
     first setting; `final_norm` has the first loss, the last, and the trunk before and after training.
