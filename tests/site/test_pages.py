@@ -1,6 +1,7 @@
 """Every page: quiet, complete, readable on a phone and by everyone, with or without scripts."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ def test_page_is_quiet_and_its_mathematics_is_set(visit: Visit, name: str) -> No
     assert page.locator("mjx-merror").count() == 0
     if name in PAGES[:2]:
         assert page.locator("mjx-container").count() > 5
-    assert "unpkg" not in page.content() and "cdn" not in page.content().lower()
+    # A word of its own: the icons' random ids can hold these letters.
+    assert not re.search(r"unpkg|\bcdn(js)?\b", page.content().lower())
 
 
 @pytest.mark.parametrize("name", PAGES)
