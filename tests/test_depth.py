@@ -1,6 +1,7 @@
 """What depth does, with the margins that chapter 2.5.3 states; and its training runs, repeated."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -54,10 +55,10 @@ def test_without_norms_gradients_explode_or_vanish(seed: int) -> None:
     ],
 )
 def test_the_growth_of_the_trunk(
-    how: dict[str, str], first: tuple[float, float], deep: tuple[float, float]
+    how: dict[str, Any], first: tuple[float, float], deep: tuple[float, float]
 ) -> None:
     for seed in range(3):
-        sizes = trunk_sizes(192, seed=seed, **how)  # type: ignore[arg-type]
+        sizes = trunk_sizes(192, seed=seed, **how)
         for (a, b), (low, high) in (((1, 12), first), ((48, 192), deep)):
             assert low < exponent(range(a, b + 1), sizes[a : b + 1]) < high
 

@@ -99,9 +99,9 @@ def reference() -> tuple[Block, TransformerConfig]:
         positions="none",
     )
     block = Block(config, layer=0)
-    with torch.no_grad():
-        for norm in (block.attention_norm, block.feed_forward_norm):
-            norm.weight.uniform_(0.5, 1.5)  # type: ignore[operator]
+    for norm in (block.attention_norm, block.feed_forward_norm):
+        for gain in norm.parameters():
+            nn.init.uniform_(gain, 0.5, 1.5)
     return block.double(), config
 
 
