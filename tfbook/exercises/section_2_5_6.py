@@ -223,7 +223,11 @@ def _overtakes() -> Exercise:
         S,
         Integer(),
         truth,
-        ("with-groups", 4 * truth, "That is for n_kv = 8. Here every head has keys and values of its own."),
+        (
+            "with-groups",
+            config.n_heads // 8 * truth,
+            "That is for n_kv = 8. Here every head has keys and values of its own.",
+        ),
         ("one-layer-cache", truth * 40, "The cache has 40 layers too."),
         ("keys-alone", 2 * truth, "Keys and values are kept."),
         id="kv-overtakes",
