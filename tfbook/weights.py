@@ -111,6 +111,36 @@ def read_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return fields, state
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as a file holds it: how many numbers, in which type, and in how many bytes."""
+
+    numbers: int
+    kind: str
+    nbytes: int
+
+
+def stored_tensors(path: Path) -> dict[str, Stored]:
+    """What a folder of safetensors or a GGUF file holds, by the names of the Hugging Face original."""
+    if path.is_dir():
+        from safetensors import safe_open  # an extra
+
+        found = {}
+        for file in sorted(path.glob("*.safetensors")):
+            with safe_open(file, "pt") as opened:
+                for name in opened.offset_keys():
+                    tensor = opened.get_tensor(name)
+                    kind = str(tensor.dtype).removeprefix("torch.")
+                    found[name] = Stored(tensor.numel(), kind, tensor.numel() * tensor.element_size())
+        return found
+    from gguf import GGUFReader  # an extra
+
+    return {
+        _gguf_name(tensor.name): Stored(int(tensor.n_elements), tensor.tensor_type.name, int(tensor.n_bytes))
+        for tensor in GGUFReader(path).tensors
+    }
+
+
 def read_tokenizer(path: Path) -> Any:
     """The tokenizer beside the weights: tokenizer.json of a folder, or the metadata of a GGUF file."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers  # an extra

@@ -14,6 +14,8 @@ __all__ = ["Exercise", "Mistake", "Verdict", "check", "exercise", "exercises"]
 
 _SECTIONS = {
     **{f"2.5.{n}": f"tfbook.exercises.section_2_5_{n}" for n in range(1, 8)},
+    "misconceptions": "tfbook.exercises.misconceptions",
+    "real-model": "tfbook.exercises.real_model",
     "self-test": "tfbook.exercises.self_test",
 }
 

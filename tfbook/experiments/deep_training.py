@@ -6,12 +6,13 @@ a rate that is constant after a linear warm-up, batches of 32.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from tfbook.config import DERIVED, TransformerConfig
 from tfbook.experiments.depth import root_mean_square
 from tfbook.experiments.dictionary import LENGTH, VOCABULARY, entries
+from tfbook.experiments.inside import states_by_block
+from tfbook.experiments.misplaced_norm import misplace_norms
 from tfbook.experiments.training import seeded, train
 from tfbook.model import Decoder, initialize, next_token_loss
 
@@ -42,7 +43,10 @@ def train_decoder(
     seed: int = 0,
     steps: int = STEPS,
 ) -> Trained:
-    """Train one decoder; `final_norm` is where it belongs, behind a Pre-LN stack, unless given."""
+    """Train one decoder; `final_norm` is where it belongs, behind a Pre-LN stack, unless given.
+
+    `norm_position` is "pre", "post" or "misplaced" (see `tfbook.experiments.misplaced_norm`).
+    """
     with seeded(seed):
         config = TransformerConfig(
             vocab_size=VOCABULARY,
@@ -52,11 +56,13 @@ def train_decoder(
             activation="relu",
             positions="learned",
             max_length=LENGTH,
-            norm_position=norm_position,
+            norm_position="pre" if norm_position == "misplaced" else norm_position,
             final_norm=final_norm,
             tie_embeddings=False,
         )
         model = Decoder(config)
+        if norm_position == "misplaced":
+            misplace_norms(model.stack, config)
         initialize(model, recipe)
 
         def loss() -> Tensor:
@@ -69,16 +75,6 @@ def train_decoder(
         return Trained(losses, before, trunk_sizes(model, entries(BATCH)))
 
 
-@torch.no_grad()
 def trunk_sizes(model: Decoder, ids: Tensor) -> list[float]:
     """Root mean square of the residual stream on some ids: at the input and after each block."""
-    sizes: list[float] = []
-    blocks = model.stack.blocks
-    hooks = [blocks[0].register_forward_pre_hook(lambda _, given: sizes.append(root_mean_square(given[0])))]
-    hooks += [
-        block.register_forward_hook(lambda *call: sizes.append(root_mean_square(call[2]))) for block in blocks
-    ]
-    model(ids)
-    for hook in hooks:
-        hook.remove()
-    return sizes
+    return [root_mean_square(x) for x in states_by_block(model, ids)]

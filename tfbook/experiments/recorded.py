@@ -40,6 +40,20 @@ WARM_UP: dict[str, dict[str, Any]] = {
     "Pre-LN, 150 steps": {"norm_position": "pre", "warm_up": 150},
     "Post-LN, 150 steps": {"norm_position": "post", "warm_up": 150},
 }
+# Settings in which a misplaced norm is compared with Pre-LN: stuck, not stuck, and deeper.
+MISPLACED: dict[str, dict[str, Any]] = {
+    "8 blocks, rate 0.003": {"depth": 8},
+    "8 blocks, rate 0.001": {"depth": 8, "rate": 1e-3},
+    "12 blocks, rate 0.001": {"depth": 12, "rate": 1e-3},
+}
+# Language models without their causal mask, and one with it: task, mask, positions.
+MASKS: dict[str, dict[str, Any]] = {
+    "dictionary, masked": {},
+    "dictionary, no mask": {"mask": False},
+    "dictionary, no mask, no positions": {"mask": False, "positions": "none"},
+    "copying, masked": {"task": "copying"},
+    "copying, no mask": {"task": "copying", "mask": False},
+}
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -135,6 +149,42 @@ def record_deep_training() -> None:
     _write("deep_training", {"losses": losses, "curves": curves, "final_norm": final})
 
 
+def record_forgotten_mask() -> None:
+    """Loss, share generated right, and leak of language models with and without their mask."""
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.forgotten_mask import trained
+
+    data = {}
+    for name, how in tqdm(MASKS.items(), desc="forgotten mask"):
+        runs = [trained(**how, seed=seed) for seed in SEEDS]
+        data[name] = {
+            key: [round(getattr(run, key), 4) for run in runs] for key in ("loss", "accuracy", "leak")
+        }
+    _write("forgotten_mask", data)
+
+
+def record_misplaced_norm() -> None:
+    """Loss of decoders whose norm stands in the trunk, and of Pre-LN's; and of the misplaced with warm-up."""
+    from tqdm.auto import tqdm
+
+    from tfbook.experiments.deep_training import train_decoder
+
+    cases: dict[str, dict[str, Any]] = {
+        "Pre-LN": {"norm_position": "pre"},
+        "misplaced": {"norm_position": "misplaced"},
+        "misplaced, 150 steps of warm-up": {"norm_position": "misplaced", "warm_up": 150},
+    }
+    data = {
+        setting: {
+            case: [round(train_decoder(**shared, **own, seed=seed).loss, 4) for seed in SEEDS]
+            for case, own in cases.items()
+        }
+        for setting, shared in tqdm(MISPLACED.items(), desc="misplaced norm")
+    }
+    _write("misplaced_norm", data)
+
+
 def record_text() -> None:
     """Validation loss of each language model of characters, by its positions and what it is made of."""
     from tqdm.auto import tqdm
@@ -192,6 +242,8 @@ if __name__ == "__main__":
         "heads": record,
         "without_ffn": record_without_ffn,
         "deep_training": record_deep_training,
+        "forgotten_mask": record_forgotten_mask,
+        "misplaced_norm": record_misplaced_norm,
         "text": record_text,
         "layouts": record_layouts,
         "cache_savings": record_cache_savings,

@@ -80,7 +80,7 @@ def parallel_and_serial(length: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """A decoding step of a model of 29 million float32 weights, beside its bound by this machine's figures.
+    """A decoding step of a model in float32, beside its bound by this machine's figures.
 
     `bandwidth` in bytes a second, as reading a large matrix shows it; `peak` in FLOPs a second, as a
     product of two matrices shows it.
@@ -94,11 +94,15 @@ class MeasuredStep:
 
 
 @torch.inference_mode()
-def measured_step(length: int = 256) -> MeasuredStep:
-    """Measure reading, computing, and a step at batch 1 after `length` tokens; medians of some runs."""
+def measured_step(model: Decoder | None = None, length: int = 256) -> MeasuredStep:
+    """Measure reading, computing, and a step at batch 1 after `length` tokens; medians of some runs.
+
+    The model is one of 29 million weights, unless another is given.
+    """
     tall, vector, square = torch.randn(16_384, 4096), torch.randn(4096), torch.randn(1024, 1024)
-    model, ids = _model(LARGE), torch.randint(LARGE.vocab_size, (1, length))
-    store = KVCache(LARGE, 1, length + 1)
+    model = _model(LARGE) if model is None else model
+    ids = torch.randint(model.config.vocab_size, (1, length))
+    store = KVCache(model.config, 1, length + 1)
     prefill(model, ids, store)
 
     def step() -> None:
@@ -109,7 +113,7 @@ def measured_step(length: int = 256) -> MeasuredStep:
         median, seconds_of(lambda: tall @ vector, lambda: square @ square, step)
     )
     bandwidth, peak = int(4 * tall.numel() / reading), int(2 * 1024**3 / computing)
-    bound = decode_bound(LARGE, bandwidth, peak, 1, length, bytes=4)
+    bound = decode_bound(model.config, bandwidth, peak, 1, length, bytes=4)
     return MeasuredStep(bandwidth, peak, float(bound.seconds), bound.bound, stepping)
 
 

@@ -62,11 +62,16 @@ class Form:
         bundle: dict[str, Any] = {"text/plain": f"{self.title} ({self.name} {self.id})"}
         if not html_would_win():
             bundle["text/html"] = form_html(self)
-        if "ipykernel" in sys.modules:
+        if in_kernel():
             from tfbook.interactive.widgets import widget_bundle
 
             bundle |= widget_bundle(self)
         return bundle
+
+
+def in_kernel() -> bool:
+    """Whether a kernel runs this, so that widgets live."""
+    return "ipykernel" in sys.modules
 
 
 def html_would_win() -> bool:

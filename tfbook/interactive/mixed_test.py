@@ -5,7 +5,6 @@ first answer to a question counts, as in a test; the diagnosis is shown all the 
 """
 
 import random
-import sys
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from tfbook.exercises import Exercise, exercise, exercises
 from tfbook.exercises.code import Code
 from tfbook.interactive.exercise_forms import exercise_form, seed_of
-from tfbook.interactive.form import Response, html_would_win
+from tfbook.interactive.form import Response, html_would_win, in_kernel
 from tfbook.interactive.html import NOT_LIVE, form_html
 
 QUESTIONS, MINUTES = 10, 20
@@ -26,6 +25,8 @@ PAGES = {
     "2.5.5": "2-5-5-shapes-and-parameters.html",
     "2.5.6": "2-5-6-training-and-inference.html",
     "2.5.7": "2-5-7-build-and-verify.html",
+    "misconceptions": "misconceptions.html",
+    "real-model": "a-real-model.html",
     "self-test": "self-test.html",
 }
 
@@ -68,7 +69,7 @@ class MixedTest:
         bundle: dict[str, Any] = {"text/plain": f"A test of {QUESTIONS} questions in {self.minutes} minutes"}
         if not html_would_win():
             bundle["text/html"] = self.to_html()
-        if "ipykernel" in sys.modules:
+        if in_kernel():
             from tfbook.interactive.mixed_widget import build_test_widget
 
             widget = dict(build_test_widget(self)._repr_mimebundle_())

@@ -100,9 +100,7 @@ class MultiHeadAttention(nn.Module):
         stores the new keys and values and returns all so far. Returns (B, T, d). Raises
         ValueError for a shape or mask that does not fit.
         """
-        query, key, value = self.project(x, source)
-        if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+        query, key, value = self._turned(x, source, rotation)
         if extend is not None:
             key, value = extend(key, value)
         return self.read(query, (key, value), mask)
@@ -113,10 +111,15 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def with_weights(
-        self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+        rotation: Rotation | None = None,
     ) -> tuple[Tensor, Tensor]:
         """`forward` by the plain path: the output (B, T, d) and the weights (B, H, T, S)."""
-        heads, weights = attend_with_weights(*self.project(x, source), mask, self._dropout_now())
+        query, key, value = self._turned(x, source, rotation)
+        heads, weights = attend_with_weights(query, key, value, mask, self._dropout_now())
         return self.output(merge_heads(heads)), weights
 
     def project(self, x: Tensor, source: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -128,6 +131,15 @@ class MultiHeadAttention(nn.Module):
             # Footgun: a batch of one would broadcast, silently, against a batch of many.
             raise ValueError(f"x has batch {x.shape[0]} but source has {source.shape[0]}; give equal batches")
         return (split_heads(self.query(x), self.n_heads), *self.keys_values(source))
+
+    def _turned(
+        self, x: Tensor, source: Tensor | None, rotation: Rotation | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`project`, with queries and keys at their positions where positions are rotary."""
+        query, key, value = self.project(x, source)
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        return query, key, value
 
     def keys_values(self, source: Tensor) -> KeysValues:
         """Keys and values (B, n_kv, S, d_h) of a source (B, S, d)."""
