@@ -140,7 +140,9 @@ class Code:
         used = self.task.use or self.task.reference
         names = list(inspect.signature(used).parameters)[1 if self.task.use else 0 :]
         told = (
-            f"{name} {tuple(item.shape)}" if hasattr(item, "shape") else f"{name} = {item}"
+            f"{name} {tuple(item.shape)}"
+            if hasattr(item, "shape")
+            else f"{name} = {getattr(item, '__name__', item)}"
             for name, item in zip(names, case, strict=True)
         )
         return ", ".join(told)

@@ -70,6 +70,23 @@ def states_by_block(model: Decoder, ids: Tensor) -> list[Tensor]:
     return trunk
 
 
+@torch.no_grad()
+def first_value(model: Decoder, ids: Tensor) -> Tensor:
+    """The length of the first token's value vector over the mean of the others', by head: (L, H)."""
+    attentions = [block.attention for block in blocks_of(model.stack)]
+    values: list[Tensor] = []  # (T, n_kv d_h) each
+    hooks = [
+        layer.value.register_forward_hook(lambda *call: values.append(call[2][0])) for layer in attentions
+    ]
+    model.states(ids)
+    for hook in hooks:
+        hook.remove()
+    one = attentions[0]
+    lengths = torch.stack(values).unflatten(-1, (one.n_kv_heads, one.d_head)).norm(dim=-1)  # (L, T, n_kv)
+    ratio = lengths[:, 0] / lengths[:, 1:].mean(dim=1)
+    return ratio.repeat_interleave(one.n_heads // one.n_kv_heads, dim=1)
+
+
 def reading(maps: Tensor, first: int = 1) -> dict[str, Tensor]:
     """Mean weight, over queries from `first` on, that each head gives to the first token, to the one
     before the query, and to the query itself: (L, H) each, from maps (L, H, T, T).
