@@ -14,8 +14,7 @@ book: built  ## set up .venv and the browser assets, then build the book into _b
 	@echo "Serve it with: make serve   (reading needs no server; the live forms do)"
 
 serve: built  ## serve the built book on http://127.0.0.1:8000/ (PORT=... to change)
-	@echo "http://127.0.0.1:$(PORT)/   (Ctrl+C stops)"
-	@$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+	@$(PY) -m tfbook.site.serve $(PORT)
 
 test: lint built  ## lint, unit tests, every notebook, and the built site in a browser
 	@$(PY) -m pytest -n 2 --dist loadfile --nbval chapters tests

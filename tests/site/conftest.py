@@ -22,6 +22,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tfbook.site.serve import Handler
+
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
 CHAPTER = "chapters/2-5-1-multi-head-attention"
@@ -34,13 +36,21 @@ PAGES = [
     "chapters/2-5-5-shapes-and-parameters",
     "chapters/2-5-6-training-and-inference",
     "chapters/2-5-7-build-and-verify",
+    "chapters/misconceptions",
+    "chapters/a-real-model",
     "chapters/exercises",
     "chapters/self-test",
     "chapters/calculators",
+    "chapters/errata",
+    "chapters/glossary",
+    "chapters/api",
+    "chapters/figures",
     "chapters/for-teachers",
     "chapters/bibliography",
+    "chapters/about",
     "search",
     "genindex",
+    "404",
 ]
 FLAGS = [
     "--no-sandbox",
@@ -52,7 +62,7 @@ FLAGS = [
 ]
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
+class QuietHandler(Handler):
     def log_message(self, *args: object) -> None:
         """Keep the test's output readable."""
 

@@ -23,6 +23,7 @@ class Preset:
     config: dict[str, Any]
 
 
+#: Published configurations by the names that `preset` takes.
 PRESETS: dict[str, Preset] = {
     name: Preset(**entry)
     for name, entry in json.loads(files(__package__).joinpath("presets.json").read_text("utf-8")).items()

@@ -51,7 +51,7 @@ def _floor(entries: int, symbols: int) -> Exercise:
         prompt=(
             f"A text has {entries} entries “a = f(a)” of three tokens each. The symbol a is drawn evenly out of "
             f"{symbols}; the dictionary f is fixed. What is the lowest mean loss (in nats a predicted token) that "
-            "any model can reach on new texts, when the first token of a text is given?"
+            "any model can reach on new texts, when the first token of a text is given? Give a decimal."
         ),
         hints=(
             "Which tokens can nobody know in advance?",
@@ -117,7 +117,7 @@ def _survives() -> Exercise:
         title="Why copying survives",
         prompt="A decoder without a causal mask learned to copy: eight random symbols, “=”, the same eight again. Its loss is impossibly low, and yet it generates most copies right. With the dictionary f(a) it did not. Why?",
         hints=("Where else, beside the place ahead, does the answer stand?",),
-        solution="b. In the copying task there are two places to read the answer from, one ahead and one in the prefix; the second is still there in generation. For f(a) there is only the one ahead.",
+        solution="b. In the copying task there are two places to read the answer from, one ahead and one in the prefix; the second is still there in generation. f(a) stands in the prefix only where a came before.",
     )
 
 

@@ -89,13 +89,13 @@ INDUCTION_SCORE = CodeTask(
             "same-token",
             induction_score,
             ("(1 - period, dim1=-2, dim2=-1)[..., 1:]", "(-period, dim1=-2, dim2=-1)"),
-            diagnosis="That is the earlier occurrence itself. The head copies what stands behind it: one further.",
+            diagnosis="That is the earlier occurrence itself. The head copies what comes right after it: one further.",
         ),
         slip(
             "token-before",
             induction_score,
             ("(1 - period, dim1=-2, dim2=-1)[..., 1:]", "(-1 - period, dim1=-2, dim2=-1)"),
-            diagnosis="That is the token in front of the earlier occurrence. Behind it is one further on, not one back.",
+            diagnosis="That is the token in front of the earlier occurrence. Right after it is one further on, not one back.",
         ),
         slip(
             "rows-and-columns",

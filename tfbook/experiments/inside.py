@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfbook.experiments.depth import blocks_of
-from tfbook.model import Decoder
+from tfbook.model import Decoder, MultiHeadAttention
 
 
 @torch.no_grad()
@@ -18,6 +18,7 @@ def attention_maps(model: Decoder, ids: Tensor) -> Tensor:
     maps: list[Tensor] = []
 
     def look(layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        assert isinstance(layer, MultiHeadAttention)
         weights = layer.with_weights(given[0], mask=named["mask"], rotation=named["rotation"])[1]
         maps.append(weights[0])
 
@@ -100,6 +101,7 @@ def reading(maps: Tensor, first: int = 1) -> dict[str, Tensor]:
 
 def after_the_same(maps: Tensor, period: int) -> Tensor:
     """In a text that repeats itself after `period` tokens: the mean weight that the second half gives to
-    the token *behind* the earlier occurrence of the query's own. (L, H, T, T) -> (L, H).
+    the token right after the earlier occurrence of the query's own. (L, H, T, T) -> (L, H).
     """
-    return maps.diagonal(1 - period, dim1=-2, dim2=-1).mean(dim=-1)
+    # The diagonal begins with the last query of the first half, whose token is new.
+    return maps.diagonal(1 - period, dim1=-2, dim2=-1)[..., 1:].mean(dim=-1)

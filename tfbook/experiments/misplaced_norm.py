@@ -3,8 +3,8 @@
     Pre-LN      x + sublayer(norm(x))
     misplaced   norm(x) + sublayer(norm(x))
 
-One line of code too early, `x = norm(x)`, and the residual path goes through every norm. It has
-happened in a released library (pytorch/pytorch#61165).
+One line of code too early, `x = norm(x)`, and the residual path goes through every norm. It was
+reported of a change to PyTorch's own layer (pytorch/pytorch#61165).
 """
 
 from collections.abc import Callable

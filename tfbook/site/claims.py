@@ -27,9 +27,10 @@ class Place:
 
     @property
     def label(self) -> str:
-        """The section's number, or the page's title, and the heading."""
+        """The section's number, or the page's name, and the heading."""
         number = re.match(r"[\d.]+", self.title)
-        return f"{number[0] if number else self.title}, {self.heading}"
+        name = number[0] if number else "opening" if self.page == "index" else self.title
+        return f"{name}, {self.heading}"
 
 
 @cache

@@ -1,6 +1,7 @@
 """What every page gets: the theme's settings, the list of self-tests, and mended details."""
 
 import json
+import os
 from typing import Any
 
 from docutils import nodes
@@ -13,6 +14,10 @@ from tfbook.exercises.code import Code
 from tfbook.interactive import calculator, exercise_form
 from tfbook.interactive.html import form_html
 
+NOT_FOUND = """<h1>This page is not here</h1>
+<p>It may have been renamed, or the link has a slip in it. Begin at
+<a href="{0}chapters/index.html">the opening</a>, look a word up in
+<a href="{0}genindex.html">the index</a>, or <a href="{0}search.html">search</a>.</p>"""
 MATHJAX_PATH = "vendor/mathjax/tex-mml-chtml.js"
 
 
@@ -21,6 +26,17 @@ def set_theme(app: Sphinx, config: Config) -> None:
     config.mathjax_path = MATHJAX_PATH
     config.nb_ipywidgets_js = {}
     config.html_theme_options["navbar_persistent"] = []
+    config.notfound_urls_prefix = base = site_root()
+    config.notfound_context = {"title": "This page is not here", "body": NOT_FOUND.format(base)}
+
+
+def site_root() -> str:
+    """The path at which the built book will stand: the page for missing pages can be served from anywhere.
+
+    In a GitHub workflow it is that of the repository's Pages; otherwise the root of a server.
+    """
+    name = os.environ.get("GITHUB_REPOSITORY", "").partition("/")[2]
+    return f"/{name}/" if name and not name.endswith(".github.io") else "/"
 
 
 class CalculatorDirective(SphinxDirective):
