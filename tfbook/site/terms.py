@@ -56,7 +56,7 @@ class LinkTerms(SphinxTransform):
 
 def _term(terms: dict[str, str], text: str) -> str | None:
     """The term that some bold words name, in the singular or plural."""
-    words = text.lower().strip(" .,:")
+    words = text.lower().strip(" .,:").removesuffix("'s").removesuffix("\u2019s")
     return terms.get(words) or terms.get(words.removesuffix("s"))
 
 
