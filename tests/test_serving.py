@@ -48,7 +48,7 @@ def test_a_step_is_timed_with_and_without_a_cache() -> None:
     """No time is asserted: only that the measurement runs and has a number for each."""
     assert all(len(times) == 5 and min(times) > 0 for times in step_seconds(32).values())
     assert min(parallel_and_serial(8)) > 0
-    measured = measured_step(16)
+    measured = measured_step(length=16)
     assert measured.seconds > 0 and measured.bound == "memory"
 
 

@@ -146,9 +146,12 @@ def test_references_can_be_found_and_are_cited() -> None:
     pages = " ".join(path.read_text("utf-8") for path in [*CHAPTERS.glob("*.md"), *CHAPTERS.glob("*.ipynb")])
     cited = {key for some in re.findall(r"\{cite:[pt]\}`([^`]+)`", pages) for key in some.split(",")}
     assert {key for key, _ in entries} == cited
+    listed = article("chapters/bibliography")
     for key, entry in entries:
-        assert re.search(r"arXiv:\d{4}\.\d{4,5}|doi|\burl\b|booktitle|institution|journal", entry), key
+        assert re.search(r"eprint = \{\d{4}\.\d{4,5}\}|doi = |url = |booktitle|institution", entry), key
         assert "author" in entry and re.search(r"year = \{\d{4}\}", entry), key
+        for number in re.findall(r"eprint = \{(.*?)\}", entry):
+            assert f"https://arxiv.org/abs/{number}" in listed
 
 
 def test_the_citation_names_this_version() -> None:

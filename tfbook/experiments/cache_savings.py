@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tfbook.experiments.depth import blocks_of
+from tfbook.experiments.hooks import hooked
 from tfbook.experiments.text import documentation, excerpts, language_model
 from tfbook.experiments.training import seeded
 from tfbook.model import Decoder, causal_mask, next_token_loss
@@ -67,11 +68,6 @@ class Savings:
             return rounded(split_heads(made, n_kv), bits).transpose(1, 2).flatten(2)
 
         layers = [block.attention for block in blocks_of(self.model.stack)] if bits is not None else []
-        hooks = [
-            part.register_forward_hook(rounding) for layer in layers for part in (layer.key, layer.value)
-        ]
-        try:
+        parts = (part for layer in layers for part in (layer.key, layer.value))
+        with hooked(part.register_forward_hook(rounding) for part in parts):
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()

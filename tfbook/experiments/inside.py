@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tfbook.experiments.depth import blocks_of
+from tfbook.experiments.hooks import hooked
 from tfbook.model import Decoder, MultiHeadAttention
 
 
@@ -22,12 +23,9 @@ def attention_maps(model: Decoder, ids: Tensor) -> Tensor:
         weights = layer.with_weights(given[0], mask=named["mask"], rotation=named["rotation"])[1]
         maps.append(weights[0])
 
-    hooks = [
-        block.attention.register_forward_pre_hook(look, with_kwargs=True) for block in blocks_of(model.stack)
-    ]
-    model.states(ids)
-    for hook in hooks:
-        hook.remove()
+    attentions = [block.attention for block in blocks_of(model.stack)]
+    with hooked(layer.register_forward_pre_hook(look, with_kwargs=True) for layer in attentions):
+        model.states(ids)
     return torch.stack(maps)
 
 
@@ -45,11 +43,8 @@ def without_heads(model: Decoder, heads: Iterable[tuple[int, int]]) -> Iterator[
             return merged
 
         hooks.append(attention.output.register_forward_pre_hook(silence))
-    try:
+    with hooked(hooks):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @torch.no_grad()
@@ -65,9 +60,8 @@ def states_by_block(model: Decoder, ids: Tensor) -> list[Tensor]:
     blocks = blocks_of(model.stack)
     hooks = [blocks[0].register_forward_pre_hook(lambda _, given: trunk.append(given[0]))]
     hooks += [block.register_forward_hook(lambda *call: trunk.append(call[2])) for block in blocks]
-    model.states(ids)
-    for hook in hooks:
-        hook.remove()
+    with hooked(hooks):
+        model.states(ids)
     return trunk
 
 
@@ -76,12 +70,11 @@ def first_value(model: Decoder, ids: Tensor) -> Tensor:
     """The length of the first token's value vector over the mean of the others', by head: (L, H)."""
     attentions = [block.attention for block in blocks_of(model.stack)]
     values: list[Tensor] = []  # (T, n_kv d_h) each
-    hooks = [
+    hooks = (
         layer.value.register_forward_hook(lambda *call: values.append(call[2][0])) for layer in attentions
-    ]
-    model.states(ids)
-    for hook in hooks:
-        hook.remove()
+    )
+    with hooked(hooks):
+        model.states(ids)
     one = attentions[0]
     lengths = torch.stack(values).unflatten(-1, (one.n_kv_heads, one.d_head)).norm(dim=-1)  # (L, T, n_kv)
     ratio = lengths[:, 0] / lengths[:, 1:].mean(dim=1)

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from tfbook.config import TransformerConfig
 from tfbook.experiments.depth import blocks_of
+from tfbook.experiments.hooks import hooked
 from tfbook.experiments.training import seeded, train
 from tfbook.model import Block, EncoderDecoder, KVCache
 from tfbook.model.positions import Rotation
@@ -183,10 +184,8 @@ def cross_weights(model: EncoderDecoder, source: Tensor, target: Tensor) -> Tens
     asked: list[Tensor] = []
     blocks = blocks_of(model.decoder)
     norms = [block.cross_attention_norm for block in blocks if block.cross_attention_norm is not None]
-    hooks = [norm.register_forward_hook(lambda *call: asked.append(call[2])) for norm in norms]
-    model(source, target)
-    for hook in hooks:
-        hook.remove()
+    with hooked(norm.register_forward_hook(lambda *call: asked.append(call[2])) for norm in norms):
+        model(source, target)
     memory = model.encoder(source)
     layers = [block.cross_attention for block in blocks if block.cross_attention is not None]
     return torch.stack([layer.with_weights(z, memory)[1][0] for layer, z in zip(layers, asked, strict=True)])
