@@ -32,19 +32,19 @@ def newest_source() -> float:
     return max(path.stat().st_mtime for path in places + inside if not skipped & set(path.parts))
 
 
-def build() -> None:
-    """Build every page: Sphinx misses some changes (titles in sidebars, scripts), and it takes seconds."""
+def build(root: Path = ROOT) -> None:
+    """Build every page of a folder: Sphinx misses some changes (titles, scripts), and it takes seconds."""
     print("Building the book ...", flush=True)
     # Jupyter Book 1 has no `python -m` form, and its script need not be on the path.
     script = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", script, "build", "--all", "-W", "-n", "--keep-going", "."]
     run = subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     log = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout)  # Sphinx colours its log even into a pipe
     lines = log.splitlines()
     if run.returncode:
-        path = ROOT / "_build" / "build.log"
+        path = root / "_build" / "build.log"
         path.parent.mkdir(exist_ok=True)
         path.write_text(log, "utf-8")
         told = [line for line in lines if re.search(r"WARNING|ERROR|Error", line)] or lines[-20:]

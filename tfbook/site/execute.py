@@ -24,6 +24,11 @@ def execute(path: Path) -> None:
     NotebookClient(
         notebook, timeout=TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     ).execute()
+    keep(notebook, path)
+
+
+def keep(notebook: NotebookNode, path: Path) -> None:
+    """Write a notebook in its normal form, at once or not at all."""
     normalize(notebook)
     partial = path.with_suffix(".partial")
     nbformat.write(notebook, partial)
@@ -57,8 +62,13 @@ def main() -> None:
     """Execute the notebooks named on the command line, with a progress bar."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("notebooks", nargs="+", type=Path)
-    for path in tqdm(parser.parse_args().notebooks, unit="notebook"):
-        execute(path)
+    parser.add_argument("--only-normalize", action="store_true", help="run nothing; drop what varies")
+    given = parser.parse_args()
+    for path in tqdm(given.notebooks, unit="notebook"):
+        if given.only_normalize:
+            keep(nbformat.read(path, as_version=4), path)
+        else:
+            execute(path)
 
 
 if __name__ == "__main__":
