@@ -1,13 +1,11 @@
-"""The committed notebooks: whole, normalised, readable anywhere, and able to run from any folder."""
+"""The committed notebooks: whole, normalised, readable anywhere. That they run elsewhere is in `tests/launch`."""
 
 import copy
 import re
-import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from tfbook.exercises import exercises
@@ -69,11 +67,3 @@ def test_markdown_uses_colon_fences_and_cells_stay_short(notebook: NotebookNode)
         else:
             assert len(cell.source.splitlines()) <= 22
             assert "import *" not in cell.source
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_from_another_folder(path: Path, tmp_path: Path) -> None:
-    elsewhere = Path(shutil.copy(path, tmp_path))
-    notebook = nbformat.read(elsewhere, as_version=4)
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]  # and leaves nothing behind

@@ -25,6 +25,7 @@ LEFT_OUT = ("exercises", "calculators", "api", "figures", "for-teachers", "genin
 SCREEN_ONLY = (
     *(".headerlink", ".tfb-note", ".tfb-buttons", ".tfb-result", ".tfb-help", "[data-tfb-progress]"),
     *("input", "script", ".toctree-wrapper", ".tag_hide-input > details", ".tfb-test", "select"),
+    "details.hide > summary",
 )
 
 
