@@ -42,6 +42,9 @@ def colab(make_place: Callable[[str, dict[str, str]], Place]) -> Place:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_chapter_runs_in_colab(colab: Place, path: Path, tmp_path: Path) -> None:
     torch = colab.run("-m", "pip", "list", "--format", "freeze").partition("torch==")[2].split("\n")[0]
+    colab.run(
+        "-m", "pip", "uninstall", "-y", "-q", "tfbook"
+    )  # Colab gives each notebook a machine of its own
     notebook = nbformat.read(shutil.copy(path, tmp_path), as_version=4)
     colab.execute(notebook, tmp_path)
     after = colab.run("-m", "pip", "list", "--format", "freeze")
