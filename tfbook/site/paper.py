@@ -30,8 +30,8 @@ SCREEN_ONLY = (
 
 
 def main() -> None:
-    """Print the built book to _build/the-transformer-executable.pdf."""
-    out = ROOT / "_build" / "the-transformer-executable.pdf"
+    """Print the built book to the file named, or to _build/the-transformer-executable.pdf."""
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "_build" / "the-transformer-executable.pdf"
     print_to(ROOT / "_build" / "html", out)
     print(out)
 
