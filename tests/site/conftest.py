@@ -1,10 +1,7 @@
 """The built book behind a local server, opened in headless Chromium."""
 
-import functools
-import http.server
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +19,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tfbook.site.serve import Handler
+from tfbook.site import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -62,25 +59,12 @@ FLAGS = [
 ]
 
 
-class QuietHandler(Handler):
-    def log_message(self, *args: object) -> None:
-        """Keep the test's output readable."""
-
-
-class QuietServer(http.server.ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A tab that was closed in mid-download is no fault."""
-
-
 @contextmanager
 def serving() -> Iterator[str]:
     """The address of a local server of the built book."""
     assert (HTML / ".built").exists(), "the book is not built; run `make book`"
-    handler = functools.partial(QuietHandler, directory=str(HTML))
-    with QuietServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with serve.serving(HTML) as address:
+        yield address
 
 
 def chromium(playwright: Playwright) -> Browser:

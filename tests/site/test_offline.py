@@ -18,7 +18,7 @@ def paper(tmp_path_factory: pytest.TempPathFactory) -> pypdf.PdfReader:
     out = tmp_path_factory.mktemp("paper") / "book.pdf"
     # In a process of its own: this one may have a browser open, and Playwright takes one loop a process.
     subprocess.run([sys.executable, "-m", "tfbook.site.paper", str(out)], cwd=ROOT, check=True)
-    assert not (HTML / "_paper.html").exists()
+    assert not (HTML / "paper.html").exists()
     return pypdf.PdfReader(out)
 
 

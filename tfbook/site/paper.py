@@ -4,19 +4,15 @@ Forms become exercises on paper: the question where it stands, hints and answers
 Links between pages become links within the book; those to pages that are not printed become plain words.
 """
 
-import functools
-import http.server
 import re
 import shutil
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
 from tfbook import __version__
+from tfbook.site.serve import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 STYLE = Path(__file__).parent / "static" / "print.css"
@@ -40,45 +36,25 @@ def print_to(html: Path, out: Path) -> None:
     """Join, open, wait for the mathematics, print."""
     from playwright.sync_api import sync_playwright  # only who prints needs a browser
 
-    joined = html / "_paper.html"
-    joined.write_text(join(html), "utf-8")
-    try:
-        with serving(html) as address, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
-            page = browser.new_page()
-            page.goto(f"{address}_paper.html", wait_until="load", timeout=120_000)
-            page.evaluate("MathJax.startup.promise")
-            page.pdf(
-                path=out,
-                prefer_css_page_size=True,
-                print_background=True,
-                outline=True,
-                tagged=True,
-                display_header_footer=True,
-                header_template="<span></span>",
-                footer_template='<div style="width:100%;text-align:center;font:9px serif">'
-                '<span class="pageNumber"></span></div>',
-            )
-            browser.close()
-    finally:
-        joined.unlink()
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The address of a local server of a folder."""
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        """Say nothing of each request."""
+    joined = join(html)  # never a file: it would stand among the book's pages
+    with serving(html) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.route("**/paper.html", lambda route: route.fulfill(body=joined, content_type="text/html"))
+        page.goto(f"{address}paper.html", wait_until="load", timeout=120_000)
+        page.evaluate("MathJax.startup.promise")
+        page.pdf(
+            path=out,
+            prefer_css_page_size=True,
+            print_background=True,
+            outline=True,
+            tagged=True,
+            display_header_footer=True,
+            header_template="<span></span>",
+            footer_template='<div style="width:100%;text-align:center;font:9px serif">'
+            '<span class="pageNumber"></span></div>',
+        )
+        browser.close()
 
 
 def join(html: Path) -> str:

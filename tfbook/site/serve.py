@@ -2,6 +2,9 @@
 
 import functools
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +28,25 @@ class Handler(SimpleHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+class _Quiet(Handler):
+    def log_message(self, *args: object) -> None:
+        """Say nothing of each request."""
+
+
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A tab that was closed in mid-download is no fault."""
+
+
+@contextmanager
+def serving(folder: Path = HTML) -> Iterator[str]:
+    """The address of a quiet local server of a built book, inside the block."""
+    with _QuietServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 def main() -> None:
